@@ -5,10 +5,6 @@
 if(NOT MICA_PROCESSOR STREQUAL "x86_64")
   return()
 endif()
-set(system linux)
-if(APPLE)
-  set(system darwin)
-endif()
 set(kern ${PROJECT_SOURCE_DIR}/src/cpu/kern)
 set(probe ${PROJECT_BINARY_DIR}/isas${CMAKE_EXECUTABLE_SUFFIX})
 file(WRITE ${probe}.c [[
@@ -24,7 +20,7 @@ file(GLOB sources ${kern}/isa_*.c)
 list(FILTER sources EXCLUDE REGEX "neon")
 # The kernels that the sets have are not there: sections that nothing reaches are left out.
 try_compile(mica_isas_known ${PROJECT_BINARY_DIR}/isas.dir
-  SOURCES ${probe}.c ${sources} ${kern}/x86.c ${kern}/has_amx.${system}.c
+  SOURCES ${probe}.c ${sources} ${kern}/x86.c ${kern}/has_amx.${mica_system}.c
   CMAKE_FLAGS "-DINCLUDE_DIRECTORIES=${PROJECT_SOURCE_DIR}/include;${PROJECT_SOURCE_DIR}/src"
   COMPILE_DEFINITIONS -O2 -std=c11 -ffunction-sections
   LINK_OPTIONS -Wl,--gc-sections
