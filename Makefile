@@ -83,6 +83,11 @@ windows: ## library and command linked for Windows, tests and golden answers run
 	@tools/install-deps.sh check
 	@tools/run_tests windows
 
+cluster: ## examples/cluster with Ray, Spark, Dask, Slurm and others, routers, ranks over a network
+	@tools/install-deps.sh test
+	@tools/setup-cluster
+	@tools/run_tests cluster
+
 fuzz: ## each fuzz target for FUZZ_SECONDS (60)
 	@tools/install-deps.sh check
 	@tools/run_fuzz $(FUZZ_SECONDS)
@@ -132,4 +137,4 @@ clean: ## remove build/
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all deps chat test test-quick check release-rest asan-rest asan-models asan-kernels tsan valgrind qemu arm64 packages reproducible macos windows cuda fuzz mutants bench docs wheel portable web format install uninstall clean help
+.PHONY: all deps chat test test-quick check release-rest asan-rest asan-models asan-kernels tsan valgrind qemu arm64 packages reproducible macos windows cuda cluster fuzz mutants bench docs wheel portable web format install uninstall clean help

@@ -2,7 +2,8 @@
  *
  *     random_model SHAPE TOKENIZER_DIR OUT_DIR [FORMAT]
  *
- * SHAPE is a row of the table below. FORMAT is 4bit (the default), 8bit, mxfp4 or bf16. The
+ * SHAPE is a row of the table below. FORMAT is 4bit (the default), 8bit, mxfp4 or bf16; in gpt-oss
+ * it is that of the experts alone, and all else is bf16. The
  * tokenizer files, which the command needs, are copied from TOKENIZER_DIR. The model's answers are
  * noise. Weights are chosen so that activations stay near 1 in size. Affine weights have bfloat16
  * scales, and biases of -2^(bits - 1) scales. Formats without biases can express these, too, so
@@ -28,6 +29,8 @@ typedef struct family {
     } norms[MAX_NORMS];
     float norm; /* the weight that does not change a normalised row */
     const char *config;
+    const char *router, *experts; /* NULL: there are none */
+    bool has_sinks;               /* and biases; only experts are quantised */
 } family;
 
 static const family gemma3 = {
@@ -67,12 +70,44 @@ static const family llama = {
               " \"eos_token_id\": 128001",
 };
 
+static const family qwen3_moe = {
+    .norms = {{"input_layernorm", false},
+              {"post_attention_layernorm", false},
+              {"self_attn.q_norm", true},
+              {"self_attn.k_norm", true}},
+    .norm = 1.0f,
+    .config = "\"model_type\": \"qwen3_moe\", \"architectures\": [\"Qwen3MoeForCausalLM\"],\n"
+              " \"hidden_act\": \"silu\", \"attention_bias\": false, \"rope_theta\": 1000000.0,\n"
+              " \"rms_norm_eps\": 1e-06, \"max_position_embeddings\": 40960,\n"
+              " \"decoder_sparse_step\": 1, \"mlp_only_layers\": [], \"norm_topk_prob\": true,\n"
+              " \"bos_token_id\": 151643, \"eos_token_id\": 151645",
+    .router = "mlp.gate",
+    .experts = "mlp.switch_mlp",
+};
+
+static const family gpt_oss = {
+    .norms = {{"input_layernorm", false}, {"post_attention_layernorm", false}},
+    .norm = 1.0f,
+    .config =
+        "\"model_type\": \"gpt_oss\", \"architectures\": [\"GptOssForCausalLM\"],\n"
+        " \"hidden_act\": \"silu\", \"attention_bias\": true, \"rope_theta\": 150000,\n"
+        " \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 32.0, \"truncate\": false,\n"
+        "  \"beta_fast\": 32.0, \"beta_slow\": 1.0,"
+        " \"original_max_position_embeddings\": 4096},\n"
+        " \"rms_norm_eps\": 1e-05, \"max_position_embeddings\": 131072,\n"
+        " \"sliding_window\": 128, \"swiglu_limit\": 7.0, \"eos_token_id\": 200002",
+    .router = "mlp.router",
+    .experts = "mlp.experts",
+    .has_sinks = true,
+};
+
 typedef struct shape {
     const char *name;
     const family *family;
-    int layers, hidden, heads, kv_heads, head_dim, mlp, vocab;
+    int layers, hidden, heads, kv_heads, head_dim, mlp, vocab; /* mlp: of an expert */
     bool tied;
-    const char *config; /* a member of config.json for this size only; NULL: none */
+    const char *config; /* members of config.json for this size only; NULL: none */
+    int experts;
 } shape;
 
 #define STRETCHED(factor)                                                \
@@ -81,13 +116,17 @@ typedef struct shape {
     " \"original_max_position_embeddings\": 8192}"
 
 static const shape shapes[] = {
-    {"gemma3-270m", &gemma3, 18, 640, 4, 1, 256, 2048, 262144, true, "\"sliding_window\": 512"},
-    {"gemma3-1b", &gemma3, 26, 1152, 4, 1, 256, 6912, 262144, true, "\"sliding_window\": 512"},
-    {"gemma3-4b", &gemma3, 34, 2560, 8, 4, 256, 10240, 262144, true, "\"sliding_window\": 1024"},
-    {"llama3.2-1b", &llama, 16, 2048, 32, 8, 64, 8192, 128256, true, STRETCHED(32.0)},
-    {"llama3.1-8b", &llama, 32, 4096, 32, 8, 128, 14336, 128256, false, STRETCHED(8.0)},
-    {"llama3.1-8b-8layers", &llama, 8, 4096, 32, 8, 128, 14336, 128256, false, STRETCHED(8.0)},
-    {"qwen3-0.6b", &qwen3, 28, 1024, 16, 8, 128, 3072, 151936, true, NULL},
+    {"gemma3-270m", &gemma3, 18, 640, 4, 1, 256, 2048, 262144, true, "\"sliding_window\": 512", 0},
+    {"gemma3-1b", &gemma3, 26, 1152, 4, 1, 256, 6912, 262144, true, "\"sliding_window\": 512", 0},
+    {"gemma3-4b", &gemma3, 34, 2560, 8, 4, 256, 10240, 262144, true, "\"sliding_window\": 1024", 0},
+    {"llama3.2-1b", &llama, 16, 2048, 32, 8, 64, 8192, 128256, true, STRETCHED(32.0), 0},
+    {"llama3.1-8b", &llama, 32, 4096, 32, 8, 128, 14336, 128256, false, STRETCHED(8.0), 0},
+    {"llama3.1-8b-8layers", &llama, 8, 4096, 32, 8, 128, 14336, 128256, false, STRETCHED(8.0), 0},
+    {"qwen3-0.6b", &qwen3, 28, 1024, 16, 8, 128, 3072, 151936, true, NULL, 0},
+    {"qwen3-30b-a3b", &qwen3_moe, 48, 2048, 32, 4, 128, 768, 151936, false,
+     "\"num_experts\": 128, \"num_experts_per_tok\": 8, \"moe_intermediate_size\": 768", 128},
+    {"gpt-oss-20b", &gpt_oss, 24, 2880, 64, 8, 64, 2880, 201088, false,
+     "\"num_local_experts\": 32, \"num_experts_per_tok\": 4, \"experts_per_token\": 4", 32},
 };
 
 /* The format of matrices; bits 0: bfloat16. `spread` is the standard deviation of uniform codes'
@@ -104,6 +143,7 @@ static const format formats[] = {
     {"mxfp4", "mxfp4", 4, 32, 2.93f},
     {"bf16", NULL, 0, 0, 0.0f},
 };
+static const format *const bf16 = &formats[3];
 
 /* The contents of a tensor: random bits, random numbers, or one number. */
 typedef enum kind { CODES, NUMBERS, CONSTANT, EXPONENT } kind;
@@ -112,6 +152,7 @@ typedef struct tensor {
     char name[NAME];
     kind kind;
     int64_t rows, cols; /* in elements of the file; rows 0: a vector */
+    int64_t stack;      /* so many matrices; 0: it is one */
     float value;        /* NUMBERS: the maximum; CONSTANT: the number; EXPONENT: the power of two */
 } tensor;
 
@@ -142,6 +183,12 @@ static void add(const char *prefix, const char *suffix, kind k, int64_t rows, in
     t->value = value;
 }
 
+/* What was added from tensor `first` on is `count` matrices each. */
+static void stack(int first, int count) {
+    for (int i = first; i < n_tensors; i++)
+        tensors[i].stack = count;
+}
+
 /* Weights of variance 1 / inputs. */
 static void add_linear(const format *f, const char *prefix, int64_t outputs, int64_t inputs) {
     float deviation = 1.0f / sqrtf((float)inputs);
@@ -160,43 +207,66 @@ static void add_linear(const format *f, const char *prefix, int64_t outputs, int
         -scale * (float)(1 << (f->bits - 1)));
 }
 
-static void add_layer(const shape *s, const format *f, int layer) {
-    const struct {
-        const char *name;
-        int64_t outputs, inputs;
-    } linears[] = {
-        {"self_attn.q_proj", s->heads * s->head_dim, s->hidden},
-        {"self_attn.k_proj", s->kv_heads * s->head_dim, s->hidden},
-        {"self_attn.v_proj", s->kv_heads * s->head_dim, s->hidden},
-        {"self_attn.o_proj", s->hidden, s->heads * s->head_dim},
-        {"mlp.gate_proj", s->mlp, s->hidden},
-        {"mlp.up_proj", s->mlp, s->hidden},
-        {"mlp.down_proj", s->hidden, s->mlp},
-    };
-    char prefix[NAME / 2];
+typedef struct linear {
+    const char *name;
+    int64_t outputs, inputs;
+} linear;
+
+static void add_linears(const shape *s, const format *f, const char *prefix, const linear *of,
+                        size_t n, int experts) {
     char name[NAME - 16];
-    snprintf(prefix, sizeof prefix, "model.layers.%d.", layer);
-    for (size_t i = 0; i < sizeof linears / sizeof *linears; i++) {
-        snprintf(name, sizeof name, "%s%s", prefix, linears[i].name);
-        add_linear(f, name, linears[i].outputs, linears[i].inputs);
+    for (size_t i = 0; i < n; i++) {
+        int first = n_tensors;
+        snprintf(name, sizeof name, "%s.%s", prefix, of[i].name);
+        add_linear(f, name, of[i].outputs, of[i].inputs);
+        stack(first, experts);
+        if (s->family->has_sinks) add(name, ".bias", CONSTANT, experts, of[i].outputs, 0.0f);
+    }
+}
+
+static void add_layer(const shape *s, const format *f, int layer) {
+    const linear attention[] = {
+        {"q_proj", s->heads * s->head_dim, s->hidden},
+        {"k_proj", s->kv_heads * s->head_dim, s->hidden},
+        {"v_proj", s->kv_heads * s->head_dim, s->hidden},
+        {"o_proj", s->hidden, s->heads * s->head_dim},
+    };
+    const linear mlp[] = {
+        {"gate_proj", s->mlp, s->hidden},
+        {"up_proj", s->mlp, s->hidden},
+        {"down_proj", s->hidden, s->mlp},
+    };
+    const format *other = s->family->has_sinks ? bf16 : f;
+    char prefix[NAME / 2], name[NAME - 32];
+    snprintf(prefix, sizeof prefix, "model.layers.%d", layer);
+    snprintf(name, sizeof name, "%s.self_attn", prefix);
+    add_linears(s, other, name, attention, 4, 0);
+    if (s->family->has_sinks) add(name, ".sinks", CONSTANT, 0, s->heads, 0.0f);
+    snprintf(name, sizeof name, "%s.%s", prefix, s->experts ? s->family->experts : "mlp");
+    add_linears(s, f, name, mlp, 3, s->experts);
+    if (s->experts) {
+        const linear router = {s->family->router, s->experts, s->hidden};
+        add_linears(s, other, prefix, &router, 1, 0);
     }
     for (int i = 0; i < MAX_NORMS && s->family->norms[i].name; i++) {
-        snprintf(name, sizeof name, "%s%s", prefix, s->family->norms[i].name);
+        snprintf(name, sizeof name, "%s.%s", prefix, s->family->norms[i].name);
         add(name, ".weight", CONSTANT, 0, s->family->norms[i].of_heads ? s->head_dim : s->hidden,
             s->family->norm);
     }
 }
 
 static void add_model(const shape *s, const format *f) {
-    add_linear(f, "model.embed_tokens", s->vocab, s->hidden);
+    const format *other = s->family->has_sinks ? bf16 : f;
+    add_linear(other, "model.embed_tokens", s->vocab, s->hidden);
     for (int i = 0; i < s->layers; i++)
         add_layer(s, f, i);
     add("model.norm", ".weight", CONSTANT, 0, s->hidden, s->family->norm);
-    if (!s->tied) add_linear(f, "lm_head", s->vocab, s->hidden);
+    if (!s->tied) add_linear(other, "lm_head", s->vocab, s->hidden);
 }
 
 static int64_t tensor_bytes(const tensor *t) {
-    return (t->rows > 0 ? t->rows : 1) * t->cols * stored[t->kind].bytes;
+    return (t->stack > 0 ? t->stack : 1) * (t->rows > 0 ? t->rows : 1) * t->cols *
+           stored[t->kind].bytes;
 }
 
 static uint64_t random_state = 0x9e3779b97f4a7c15u;
@@ -267,7 +337,10 @@ static void write_weights(const char *dir) {
     for (int i = 0; i < n_tensors; i++) {
         const tensor *t = &tensors[i];
         char dims[64];
-        if (t->rows > 0)
+        if (t->stack > 0)
+            snprintf(dims, sizeof dims, "%lld,%lld,%lld", (long long)t->stack, (long long)t->rows,
+                     (long long)t->cols);
+        else if (t->rows > 0)
             snprintf(dims, sizeof dims, "%lld,%lld", (long long)t->rows, (long long)t->cols);
         else
             snprintf(dims, sizeof dims, "%lld", (long long)t->cols);

@@ -264,8 +264,9 @@ static size_t count_lines(const cli_text *text) {
 static void print_summary(const batch *b) {
     cli_set_style(CLI_DIM);
     if (b->shard.count > 1)
-        cli_print(stderr, "shard %zu of %zu%s%s%s: ", b->shard.index + 1, b->shard.count,
+        cli_print(stderr, "shard %zu of %zu%s%s%s%s%s: ", b->shard.index + 1, b->shard.count,
                   b->shard.source ? " (" : "", b->shard.source ? b->shard.source : "",
+                  b->shard.and_source ? ", " : "", b->shard.and_source ? b->shard.and_source : "",
                   b->shard.source ? ")" : "");
     fprintf(stderr, "%" PRId64 " answered", b->answered);
     if (b->skipped > 0) fprintf(stderr, ", %" PRId64 " already there", b->skipped);
@@ -288,6 +289,11 @@ static int run(const void *verb_values, char **args, int count) {
                          reads_stdin);
     if (!cli_shard_read(values->shard, &b.shard))
         return cli_usage("batch", "--shard: '%s' is not I/N, with I from 1 to N", values->shard);
+    if (b.shard.gaps)
+        return cli_usage("batch",
+                         "%s: some jobs of this array are missing, so --shard I/N must "
+                         "say which part is meant",
+                         b.shard.source);
     int code = cli_talk_variables(&values->talk, "batch", &b.variables);
     if (code == CLI_DONE) code = cli_constraint_read("batch", &values->constraint, &b.constraint);
     if (code == CLI_DONE) code = cli_records_open(&b.records, "batch", file);

@@ -40,16 +40,16 @@ ELSEWHERE("login logout signin signout", "set HF_TOKEN to a token of the hub: mi
 ELSEWHERE("launch", "mica starts no other programs: have them ask mica serve (docs/serve.md)")
 
 LEFT_OUT(YES,
-         "-ngl --gpu-layers* --n-gpu-layers* -mg --main-gpu -sm --split-mode -ts --tensor-split "
+         "--gpu-layers* --n-gpu-layers* -mg --main-gpu -sm --split-mode -ts --tensor-split "
          "-dev -devd --device-draft -ot --override-tensor* -otd -ncmoe -ncmoed --n-cpu-moe* -ncffn "
          "--n-cpu-ffn -ngld --rpc -rpc -fit --fit --fit-* -fitt -fitc --spec-draft-ngl "
          "--spec-draft-device --spec-draft-override-tensor --spec-draft-n-cpu-moe "
          "--spec-draft-ncmoe",
-         "all layers are computed by the device that --device names, the CPU without it")
+         "--device says what computes layers, and --gpu-layers how many of them")
 LEFT_OUT(NO,
          "-kvo --kv-offload -nkvo --op-offload -nopo --repack -nr --host -cmoe --cpu-moe -cmoed "
          "--cpu-moe-draft --spec-draft-cpu-moe",
-         "all layers are computed by the device that --device names, the CPU without it")
+         "--device says what computes layers, and --gpu-layers how many of them")
 LEFT_OUT(MAY, "-fa --flash-attn", "attention is always computed without storing all scores")
 LEFT_OUT(YES,
          "-tb --threads-batch -C -Cr -Cb -Crb -Cd -Crd -Cbd -Crbd --cpu-mask* --cpu-range* "
@@ -234,7 +234,8 @@ ELSEWHERE("--tensor-parallel-size --pipeline-parallel-size --data-parallel-* --p
           "--disable-nccl-* --enable-nccl-* --device-ids --cpu-distributed-* --ec-* "
           "--weight-transfer-config --hostfile --enable-batch-sharded-sampling --enable-hc-sp "
           "--aux-output-config --api-server-count -asc --headless",
-          "leave it out: a server has one device; docs/serve.md says how to run several")
+          "leave it out: mpirun -n N mica serve computes over several (docs/cluster.md), each of "
+          "one device")
 ELSEWHERE(
     "-ac -cc -dc -O* --compilation-config --cudagraph-* --max-cudagraph-* --optimization-level "
     "--attention-* --kernel-config --linear-backend --moe-* --gdn-* --kda-* --mamba-* "

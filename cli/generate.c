@@ -29,6 +29,7 @@ const cli_verb cli_verb_generate = {
                 offsetof(cli_prompt_values, constraint)},
                {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(cli_prompt_values, model)},
                {"Session", cli_model_options + CLI_MODEL_CHAT, CLI_MODEL_SESSION - CLI_MODEL_CHAT,
-                offsetof(cli_prompt_values, model)}},
+                offsetof(cli_prompt_values, model)},
+               {"Ranks", cli_model_ranks, CLI_MODEL_RANKS, offsetof(cli_prompt_values, model)}},
     .run = run,
 };

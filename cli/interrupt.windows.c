@@ -47,6 +47,8 @@ static BOOL WINAPI on_interrupt(DWORD event) {
     if (stream) mica_stream_cancel(stream);
     if (task) mica_cancel_set(task);
     ReleaseSRWLockExclusive(&lock);
+    /* Windows ends the program some seconds later, or when this returns: it saves meanwhile. */
+    if (event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT) Sleep(INFINITE);
     return TRUE;
 }
 

@@ -18,6 +18,10 @@ const cli_option cli_model_options[CLI_MODEL_SESSION] = {
     CLI_OPTION(TEXT, "device", cli_model_values, device, .placeholder = "NAME",
                .help = "the device that computes: cpu, cuda, mlx, mlx:gpu, mlx:cpu (mica devices "
                        "lists those of this machine); the default is cpu"),
+    CLI_OPTION(INT, "gpu-layers", cli_model_values, gpu_layers, .placeholder = "N", .initial = "-1",
+               .min = -1, .max = 1e6,
+               .help = "layers, the last ones, that --device computes; the CPU computes the "
+                       "others, whose weights and caches it keeps; -1: as many as fit"),
     CLI_OPTION(TEXT, "engine", cli_model_values, engine, .placeholder = "NAME",
                .help = "the engine that computes: native, or mlx_lm for Python's mlx-lm (mica "
                        "devices lists them); the default is the first that knows the model"),
@@ -52,10 +56,25 @@ const cli_option cli_model_options[CLI_MODEL_SESSION] = {
                        "2048 on cuda"),
 };
 
+const cli_option cli_model_ranks[CLI_MODEL_RANKS] = {
+    CLI_OPTION(INT, "tensor-parallel", cli_model_values, tensor_parallel, .placeholder = "N",
+               .initial = "0", .max = 1024,
+               .help = "of the ranks that mpirun or srun has started, those that have a part of "
+                       "each matrix; 0: all that --pipeline-parallel leaves"),
+    CLI_OPTION(INT, "pipeline-parallel", cli_model_values, pipeline_parallel, .placeholder = "N",
+               .initial = "0", .max = 1024,
+               .help =
+                   "parts of the layers, each of other ranks; 0: what --tensor-parallel leaves, "
+                   "or 1"),
+};
+
 mica_model_options cli_model_get_options(const cli_model_values *values) {
     return (mica_model_options){
         .engine = values->engine,
         .device_name = values->device,
+        .accelerator_layers = values->gpu_layers < 0    ? 0
+                              : values->gpu_layers == 0 ? MICA_NO_LAYERS
+                                                        : (int)values->gpu_layers,
         .adapter = values->adapter,
         .arithmetic = values->arithmetic == 0 ? MICA_ARITHMETIC_FAST : MICA_ARITHMETIC_EXACT,
         .cache = (mica_cache_type)values->cache, /* the choices have the enum's order */
@@ -65,6 +84,8 @@ mica_model_options cli_model_get_options(const cli_model_values *values) {
         .threads = (int)values->threads,
         .context_length = values->context,
         .group = cli_ranks_group(),
+        .tensor_parallel = (int)values->tensor_parallel,
+        .pipeline_parallel = (int)values->pipeline_parallel,
     };
 }
 
@@ -131,6 +152,7 @@ mica_session *cli_model_open_session(const mica_model *model, const cli_model_va
     mica_session *session = NULL;
     mica_model_options options = cli_model_get_options(values);
     options.adapter = NULL;
+    options.accelerator_layers = 0; /* of the model's own layers */
     options.device = mica_model_device(model);
     const char *path = folder ? cli_model_find(folder, NULL, values->yes, "", &code) : NULL;
     *draft = path ? cli_model_open(path, &options, quiet) : NULL;

@@ -12,11 +12,13 @@ typedef struct cli_model_values {
     bool yes; /* download a model that is not there without asking */
     const char *adapter;
     const char *device, *engine; /* NULL: the library's choice */
+    int64_t gpu_layers;          /* -1: the library's choice */
     int64_t arithmetic;          /* of the option's choices: 0 fast, 1 exact */
     int64_t cache;               /* of the option's choices */
     bool no_mmap, prefetch, mlock;
-    int64_t threads; /* 0: one per usable core */
-    int64_t context; /* 0: the model's own */
+    int64_t threads;                            /* 0: one per usable core */
+    int64_t context;                            /* 0: the model's own */
+    int64_t tensor_parallel, pipeline_parallel; /* 0: the library's choice */
     const char *chat_template, *chat_template_file;
     int64_t prefill_chunk; /* 0: the library's */
 } cli_model_values;
@@ -27,12 +29,17 @@ typedef struct cli_model_values {
 enum {
     CLI_MODEL_FOLDER = 2,
     CLI_MODEL_ADAPTER = 3,
-    CLI_MODEL_LOADING = 10,
-    CLI_MODEL_OPTIONS = 12,
-    CLI_MODEL_CHAT = 14,
-    CLI_MODEL_SESSION = 15
+    CLI_MODEL_PLACES_OF_LAYERS = 5,
+    CLI_MODEL_LOADING = 11,
+    CLI_MODEL_OPTIONS = 13,
+    CLI_MODEL_CHAT = 15,
+    CLI_MODEL_SESSION = 16
 };
 extern const cli_option cli_model_options[CLI_MODEL_SESSION];
+
+/* Other rows of it, for verbs that ranks do together. */
+enum { CLI_MODEL_RANKS = 2 };
+extern const cli_option cli_model_ranks[CLI_MODEL_RANKS];
 
 /* A paragraph of --help: the default model. */
 #define CLI_DEFAULT_MODEL_HELP                                                             \

@@ -73,8 +73,8 @@ bool cli_is_model(const char *path) {
 }
 
 static bool is_path(const char *name) {
-    return name[0] == '/' || strncmp(name, "~/", 2) == 0 || strncmp(name, "./", 2) == 0 ||
-           strncmp(name, "../", 3) == 0;
+    size_t dots = name[0] == '~' ? 1 : strspn(name, ".");
+    return cli_path_is_whole(name) || ((dots == 1 || dots == 2) && cli_is_slash(name[dots]));
 }
 
 static bool is_folder(const char *path) {

@@ -85,7 +85,7 @@ typedef struct cli_group {
     size_t offset; /* of the table's struct in the verb's struct */
 } cli_group;
 
-#define CLI_MAX_GROUPS 6
+#define CLI_MAX_GROUPS 7
 
 /* What a verb's arguments are. */
 typedef enum cli_words {

@@ -16,7 +16,7 @@ typedef struct made_path {
 static made_path *kept;
 
 /* Joins two texts. */
-static const char *keep(const char *head, const char *tail) {
+static char *keep(const char *head, const char *tail) {
     size_t bytes = strlen(head) + strlen(tail) + 1;
     made_path *made = malloc(sizeof *made + bytes);
     if (!made) {
@@ -32,8 +32,12 @@ static const char *keep(const char *head, const char *tail) {
 const char *cli_path_expand(const char *path) {
     /* $HOME: the folder that ~ stands for, also in what other variables say */
     const char *home = getenv("HOME");
-    bool of_home = path[0] == '~' && (!path[1] || path[1] == '/') && home && *home;
-    return of_home ? keep(home, path + 1) : path;
+    bool of_home = path[0] == '~' && (!path[1] || cli_is_slash(path[1])) && home && *home;
+    bool backslashes = cli_is_slash('\\') && strchr(path, '\\');
+    char *made = of_home ? keep(home, path + 1) : backslashes ? keep("", path) : NULL;
+    for (char *at = made; at && cli_is_slash('\\') && (at = strchr(at, '\\'));)
+        *at = '/';
+    return of_home || backslashes ? made : path;
 }
 
 const char *cli_path_keep(const char *path) {

@@ -1,4 +1,3 @@
-#define _POSIX_C_SOURCE 200809L /* open_memstream */
 /* mica program: shows, runs and estimates programs that were saved to files. */
 #include "program.h"
 
@@ -43,21 +42,9 @@ void cli_program_print_port(const mica_port *port, FILE *out) {
     putc(']', out);
 }
 
-/* Saves the text, or the graph in Graphviz's language, whole or not at all. */
-static int save(const char *text, bool dot, const char *path) {
-    char *graph = NULL;
-    size_t len = strlen(text);
-    FILE *out = dot ? open_memstream(&graph, &len) : NULL;
-    bool made = !dot || out;
-    if (out) cli_program_dot(text, out);
-    if (out) made = !ferror(out) && fclose(out) == 0;
-    int code = CLI_DONE;
-    if (!made) code = cli_fail("%s: out of memory", path);
-    mica_status status =
-        made ? mica_file_save(cli_output_path(path), dot ? graph : text, len) : MICA_OK;
-    if (status != MICA_OK) code = cli_fail_status(status);
-    free(graph);
-    return code;
+static int save(const char *text, const char *path) {
+    mica_status status = mica_file_save(cli_output_path(path), text, strlen(text));
+    return status == MICA_OK ? CLI_DONE : cli_fail_status(status);
 }
 
 static int show(const cli_program_values *values, mica_device *device, mica_program *program) {
@@ -73,8 +60,10 @@ static int show(const cli_program_values *values, mica_device *device, mica_prog
                             cli_path_ends(path, ".pdf"));
     if (picture)
         code = cli_program_draw(text, path);
+    else if (path && (values->dot || cli_path_ends(path, ".dot")))
+        code = cli_program_save_dot(text, path);
     else if (path)
-        code = save(text, values->dot || cli_path_ends(path, ".dot"), path);
+        code = save(text, path);
     else if (values->dot)
         cli_program_dot(text, stdout);
     else
@@ -111,8 +100,8 @@ static int bind(const cli_texts *dims, mica_program **program) {
     return CLI_DONE;
 }
 
-/* An ONNX file: a program, or for show without a file or a graph the text of what it asks for, with
- * inputs that --input fixes. */
+/* An ONNX file: a program, or for show without a file or a graph the text of what it asks for; with
+ * inputs that --input fixes, unless they are what a run gets. */
 static int run_onnx(const cli_program_values *values, const char *path, mica_device *device,
                     action_fn action) {
     cli_onnx onnx;
@@ -121,7 +110,7 @@ static int run_onnx(const cli_program_values *values, const char *path, mica_dev
     const cli_texts none = {.count = 0};
     bool tells = action == show && values->output.count == 0 && !values->dot;
     int code = cli_onnx_open(&onnx, "program", device, &values->dims,
-                             action == show ? &values->input : &none);
+                             action == cli_program_run ? &none : &values->input);
     if (code != CLI_DONE) return code;
     mica_status status = tells ? mica_onnx_print(device, path, &onnx.options, &text)
                                : mica_onnx_load(device, path, &onnx.options, &program);
@@ -170,6 +159,10 @@ static int run(const void *verb_values, char **args, int count) {
         code = run_onnx(values, args[1], device, action);
         mica_device_close(&device);
         return code;
+    }
+    if (status == MICA_OK && action != cli_program_run && values->input.count > 0) {
+        mica_device_close(&device);
+        return cli_usage("program", "%s takes --input for ONNX files alone", args[0]);
     }
     if (status == MICA_OK) status = load(device, args[1], values->constants, &program);
     if (status != MICA_OK) code = cli_fail_status(status);

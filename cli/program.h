@@ -84,6 +84,11 @@ void cli_program_dot(const char *text, FILE *out);
  *  returns  an exit code, after it reported an error */
 int cli_program_draw(const char *text, const char *path);
 
+/** Saves the graph in Graphviz's language, whole or not at all.
+ *
+ *  returns  an exit status, after a message where it failed */
+int cli_program_save_dot(const char *text, const char *path);
+
 /* ---- program_cost.c ---- */
 
 /** Prints what a run is estimated to take on each device, or on that of --device, and which one

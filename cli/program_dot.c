@@ -201,19 +201,29 @@ static int run_dot(const char *path, FILE *from, FILE *picture) {
 }
 
 /* Saves what a file without a name holds, whole or not at all. */
-static int save_picture(const char *path, FILE *picture) {
+static int save_file(const char *path, FILE *file) {
     char block[1 << 12];
     cli_text whole = {.len = 0};
     bool read = true;
-    rewind(picture);
-    for (size_t n; read && (n = fread(block, 1, sizeof block, picture)) > 0;)
+    rewind(file);
+    for (size_t n; read && (n = fread(block, 1, sizeof block, file)) > 0;)
         read = cli_text_append(&whole, block, n);
     int code = read ? CLI_DONE : CLI_FAILED;
-    if (read && ferror(picture)) code = cli_fail("%s: the picture cannot be read", path);
+    if (read && ferror(file)) code = cli_fail("%s: a temporary file cannot be read", path);
     mica_status status =
         code == CLI_DONE ? mica_file_save(cli_output_path(path), whole.data, whole.len) : MICA_OK;
     if (status != MICA_OK) code = cli_fail_status(status);
     free(whole.data);
+    return code;
+}
+
+int cli_program_save_dot(const char *text, const char *path) {
+    FILE *file = tmpfile();
+    if (file) cli_program_dot(text, file);
+    int code = !file || fflush(file) != 0 || ferror(file)
+                   ? cli_fail("%s: no temporary file can be written", path)
+                   : save_file(path, file);
+    if (file) fclose(file);
     return code;
 }
 
@@ -224,7 +234,7 @@ int cli_program_draw(const char *text, const char *path) {
     if (!picture || fflush(from) != 0 || ferror(from) || lseek(fileno(from), 0, SEEK_SET) != 0)
         code = cli_fail("%s: no temporary file can be written", path);
     if (code == CLI_DONE) code = run_dot(path, from, picture);
-    if (code == CLI_DONE) code = save_picture(path, picture);
+    if (code == CLI_DONE) code = save_file(path, picture);
     if (from) fclose(from);
     if (picture) fclose(picture);
     return code;

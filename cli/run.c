@@ -79,6 +79,7 @@ const cli_verb cli_verb_run = {
                 offsetof(run_values, prompt.answer)},
                {"Structured output", cli_constraint_options, CLI_CONSTRAINT_OPTIONS,
                 offsetof(run_values, prompt.constraint)},
-               {"Model", cli_model_options, CLI_MODEL_SESSION, offsetof(run_values, prompt.model)}},
+               {"Model", cli_model_options, CLI_MODEL_SESSION, offsetof(run_values, prompt.model)},
+               {"Ranks", cli_model_ranks, CLI_MODEL_RANKS, offsetof(run_values, prompt.model)}},
     .run = run,
 };

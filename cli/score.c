@@ -98,6 +98,7 @@ const cli_verb cli_verb_score = {
     .ranks = CLI_RANKS_TOGETHER,
     .values_bytes = sizeof(score_values),
     .groups = {{"Score", score_options, CLI_COUNT(score_options), 0},
-               {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(score_values, model)}},
+               {"Model", cli_model_options, CLI_MODEL_OPTIONS, offsetof(score_values, model)},
+               {"Ranks", cli_model_ranks, CLI_MODEL_RANKS, offsetof(score_values, model)}},
     .run = run,
 };

@@ -4,6 +4,7 @@
 #include "heap.h"
 #include "model.h"
 #include "print.h"
+#include "ranks.h"
 #include "report.h"
 #include "serve_keys.h"
 #include "serve_models.h"
@@ -32,6 +33,7 @@ typedef struct serve_values {
     double max_seconds;
     int64_t max_tokens, max_priority;
     bool log, vllm_metrics;
+    const char *kv_events, *kv_events_replay, *kv_events_topic;
     double keep_alive;
     int64_t max_models, model_memory;
     bool named_only;
@@ -126,6 +128,9 @@ static mica_server_options server_options(const serve_values *values, const cli_
         .insecure = values->insecure,
         .downloads = values->downloads,
         .vllm_metrics = values->vllm_metrics,
+        .kv_events = values->kv_events,
+        .kv_events_replay = values->kv_events_replay,
+        .kv_events_topic = values->kv_events_topic,
         .certificate = values->certificate,
         .certificate_key = values->certificate_key,
         .api_keys = (const char *const *)keys->texts,
@@ -203,7 +208,8 @@ static void print_notice(void *user, const char *text) {
     cli_print(stderr, "mica: %s\n", text);
 }
 
-/* Loads the models, while the server says that it is loading. returns an exit code */
+/* Loads the models, while the server says that it is loading; a rank behind 0, which has no server,
+ * opens and computes them with rank 0 until that ends. returns an exit code */
 static int load(const serve_values *values, const serve_models *models, const char *template,
                 mica_server *server) {
     const char *places[CLI_MODEL_PLACES];
@@ -224,7 +230,7 @@ static int load(const serve_values *values, const serve_models *models, const ch
     options.struct_bytes = sizeof options;
     options.adapter = models->own_adapter;
     options.chat_template = template;
-    options.progress = cli_progress_tick;
+    options.progress = server ? cli_progress_tick : NULL;
     const mica_loading_options loading = {
         .struct_bytes = sizeof loading,
         .names = models->names,
@@ -242,9 +248,9 @@ static int load(const serve_values *values, const serve_models *models, const ch
         .max_models = (int)values->max_models,
         .memory_bytes = (uint64_t)values->model_memory << 20,
     };
-    cli_progress_start("loading", false);
-    mica_status status = mica_server_load(server, &loading);
-    cli_progress_clear();
+    if (server) cli_progress_start("loading", false);
+    mica_status status = server ? mica_server_load(server, &loading) : mica_server_follow(&loading);
+    if (server) cli_progress_clear();
     if (status != MICA_OK) cli_model_report(status, models->folders[models->count - 1], &options);
     return status == MICA_OK ? CLI_DONE : CLI_FAILED;
 }
@@ -257,7 +263,7 @@ static int serve(const serve_values *values, char **words, int count, mica_serve
     int code = serve_models_find(&named, words, count, &values->adapters, &models);
     if (code == CLI_DONE) code = cli_model_read_template(&values->model, "serve", &template);
     if (code == CLI_DONE) code = load(values, &models, template.data, server);
-    if (code == CLI_DONE) {
+    if (code == CLI_DONE && server) {
         greet(server, &models, values);
         cli_heap_watch(server);
         mica_status status = mica_server_run(server);
@@ -268,6 +274,19 @@ static int serve(const serve_values *values, char **words, int count, mica_serve
     free(template.data);
     serve_models_free(&models);
     return code;
+}
+
+static void on_first(int signo) {
+    (void)signo;
+    if (atomic_fetch_add(&signals, 1) > 0) _exit(CLI_INTERRUPTED);
+}
+
+/* A rank behind 0. It ends when rank 0 does, which gets the same signals: at the second one at
+ * once. */
+static int follow(const serve_values *values, char **args, int count) {
+    cli_heap_set_up();
+    cli_serve_watch_signals(on_first);
+    return serve(values, args, count, NULL);
 }
 
 static int fail_to_open(mica_status status, const serve_values *values) {
@@ -290,6 +309,7 @@ static int run(const void *verb_values, char **args, int count) {
     const serve_values *values = verb_values;
     char host[MAX_HOST];
     cli_keys keys = {0};
+    if (cli_ranks_own() > 0) return follow(values, args, count);
     int port, code = find_place(values, host, &port);
     if (code == CLI_DONE) code = cli_keys_read(values->api_key, values->api_key_file, &keys);
     if (code != CLI_DONE) return code;
@@ -327,6 +347,15 @@ static const cli_option server_table[] = {
                .help = "print a line for each request: path, status, time, number of tokens"),
     CLI_OPTION(FLAG, "vllm-metrics", serve_values, vllm_metrics,
                .help = "/metrics also has the names that vLLM made customary"),
+    CLI_OPTION(TEXT, "kv-events", serve_values, kv_events, .placeholder = "ENDPOINT",
+               .help = "publish what the caches keep of prompts, with their tokens, over ZeroMQ in "
+                       "vLLM's format: tcp://*:5557 listens, tcp://router:5557 connects, "
+                       "@tcp://127.0.0.1:5557 listens"),
+    CLI_OPTION(TEXT, "kv-events-replay", serve_values, kv_events_replay, .placeholder = "ENDPOINT",
+               .help = "listen there for readers of these events that have missed some"),
+    CLI_OPTION(TEXT, "kv-events-topic", serve_values, kv_events_topic, .placeholder = "TEXT",
+               .help = "their topic, in which {model} stands for the model's name: "
+                       "kv@10.0.0.1@{model}; the default is none"),
 };
 
 static const cli_option access_table[] = {
@@ -422,6 +451,7 @@ const cli_verb cli_verb_serve = {
                 "  MICA_API_KEY=... mica serve --host 0.0.0.0\n",
     .max_args = -1,
     .words = CLI_WORDS_FOLDERS,
+    .ranks = CLI_RANKS_TOGETHER,
     .values_bytes = sizeof(serve_values),
     .groups = {{"Server", server_table, CLI_COUNT(server_table), 0},
                {"Access", access_table, CLI_COUNT(access_table), 0},
@@ -429,7 +459,8 @@ const cli_verb cli_verb_serve = {
                {"Models", models_table, CLI_COUNT(models_table), 0},
                {"Model", cli_model_options, CLI_MODEL_FOLDER, offsetof(serve_values, model)},
                {"Loading", cli_model_options + CLI_MODEL_ADAPTER,
-                CLI_MODEL_CHAT - CLI_MODEL_ADAPTER, offsetof(serve_values, model)}},
+                CLI_MODEL_CHAT - CLI_MODEL_ADAPTER, offsetof(serve_values, model)},
+               {"Ranks", cli_model_ranks, CLI_MODEL_RANKS, offsetof(serve_values, model)}},
     .fields = cli_answer_options,
     .field_count = CLI_ANSWER_BATCH,
     .run = run,

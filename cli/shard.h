@@ -7,8 +7,10 @@
 #include <stddef.h>
 
 typedef struct cli_shard {
-    size_t index, count; /* index < count; count 1: all */
-    const char *source;  /* the variable that says so; NULL: the option, or nothing */
+    size_t index, count;    /* index < count; count 1: all */
+    const char *source;     /* the variable that says so; NULL: the option, or nothing */
+    const char *and_source; /* the variable of a process within a job of an array; NULL: none */
+    bool gaps; /* the array has jobs 1 and 3 and not 2: who has which part is not known */
 } cli_shard;
 
 /** Reads "I/N", 1 <= I <= N; NULL: what a scheduler's variables say, else all.

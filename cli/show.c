@@ -208,6 +208,7 @@ const cli_verb cli_verb_show = {
     .words = CLI_WORDS_FOLDERS,
     .values_bytes = sizeof(show_values),
     .groups = {{"Output", show_options, CLI_COUNT(show_options), 0},
-               {"Model", cli_model_options, CLI_MODEL_ADAPTER, offsetof(show_values, model)}},
+               {"Model", cli_model_options, CLI_MODEL_PLACES_OF_LAYERS,
+                offsetof(show_values, model)}},
     .run = run,
 };

@@ -1,6 +1,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "state.h"
 
+#include "path.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,9 +15,9 @@ const char *cli_state_path(const char *name, char *out, size_t out_bytes) {
     const char *state = getenv("XDG_STATE_HOME");
     const char *home = getenv("HOME");
     int n;
-    if (state && *state == '/')
+    if (state && cli_path_is_whole(state))
         n = snprintf(out, out_bytes, "%s/mica/%s", state, name);
-    else if (home && *home == '/')
+    else if (home && cli_path_is_whole(home))
         n = snprintf(out, out_bytes, "%s/.local/state/mica/%s", home, name);
     else
         return NULL;

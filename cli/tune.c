@@ -4,6 +4,7 @@
 #include "interrupt.h"
 #include "model.h"
 #include "print.h"
+#include "ranks.h"
 #include "report.h"
 #include "text.h"
 #include "ui.h"
@@ -153,6 +154,7 @@ static int set_tune(const tune_values *v, const tune_extras *x, mica_optimizer_o
         .completion_key = v->completion_feature,
         .messages_key = v->chat_feature,
         .text_key = v->text_feature,
+        .group = cli_ranks_group(),
     };
     return CLI_DONE;
 }
@@ -260,13 +262,15 @@ const cli_verb cli_verb_tune = {
         "orpo {\"prompt\": \"...\", \"chosen\": \"...\", \"rejected\": \"...\"}. Alpaca's and\n"
         "ShareGPT's keys, one JSON array, and CSV are read, too.\n\n"
         "The options, and the keys of --config, are those of mlx_lm.lora, and some more.\n"
-        "Ctrl-C saves and stops; --resume goes on to the very same result.\n"
+        "Ctrl-C saves and stops; --resume goes on to the very same result. Started by mpirun\n"
+        "or srun, ranks have the steps of an update at once, to that result, too.\n"
         "\n" CLI_DEFAULT_MODEL_HELP,
     .examples = "  mica tune --data examples/tune --iters 60 --learning-rate 3e-4 --mask-prompt\n"
                 "  mica tune ~/models/Qwen3-0.6B-4bit --config lora.yaml\n"
                 "  mica run --adapter adapters \"What is curl?\"\n",
     .max_args = 1,
     .words = CLI_WORDS_FOLDERS,
+    .ranks = CLI_RANKS_TOGETHER,
     .values_bytes = sizeof(tune_values),
     .given_offset = offsetof(tune_values, given),
     .groups = {{"Tune", tune_options, TUNE_OPTIONS, 0}},

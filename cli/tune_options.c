@@ -54,7 +54,9 @@ const cli_option tune_options[TUNE_OPTIONS] = {
     OPTION(INT, "batch-size", batch_size, .placeholder = "N", .min = 1, .max = 65536,
            .help = "examples of a step; the default is 4"),
     OPTION(INT, "grad-accumulation-steps", grad_accumulation_steps, .placeholder = "N", .min = 1,
-           .max = 1048576, .help = "steps whose gradients an update takes; the default is 1"),
+           .max = 1048576,
+           .help = "steps whose gradients an update takes; the default is 1, or the number of "
+                   "ranks, of which it is a multiple"),
     OPTION(TEXT, "average", average, .placeholder = "HOW",
            .help = "the gradients of an update: by tokens, as of one large batch, or by steps, "
                    "each alike, as mlx-lm does; the default is tokens"),

@@ -111,6 +111,19 @@ if(NOT MICA_SERVE STREQUAL "OFF")
   endif()
 endif()
 
+# The same: the library is loaded when a server is opened that publishes events.
+set(MICA_HAVE_ZMQ OFF)
+if(MICA_HAVE_SERVE AND NOT WIN32 AND NOT MICA_ZMQ STREQUAL "OFF")
+  pkg_check_modules(ZMQ IMPORTED_TARGET libzmq>=4.2)
+  if(ZMQ_FOUND)
+    set(MICA_HAVE_ZMQ ON)
+  elseif(MICA_ZMQ STREQUAL "ON")
+    message(FATAL_ERROR "MICA_ZMQ is ON and libzmq was not found")
+  else()
+    message(STATUS "libzmq was not found: mica serve publishes no KV events")
+  endif()
+endif()
+
 # Sets `out` to the name by which programs load a library. On Linux this is its SONAME. On macOS it
 # is a path: the folder where the library was found, so that an update of the package, which changes
 # where its links lead, does not break it, and the file's name with its version. Of macOS's own
@@ -150,6 +163,9 @@ if(MICA_HAVE_SERVE AND WIN32)
 elseif(MICA_HAVE_SERVE)
   mica_library_name(MICA_MICROHTTPD_LIBRARY microhttpd ${MICROHTTPD_LIBRARY_DIRS})
 endif()
+if(MICA_HAVE_ZMQ)
+  mica_library_name(MICA_ZMQ_LIBRARY zmq ${ZMQ_LIBRARY_DIRS})
+endif()
 
 # The same: the library is loaded when the device is first opened. The headers are looked for where
 # tools/setup-mlx puts them, then where the system has them.
@@ -176,7 +192,7 @@ endif()
 # The driver is loaded when the device is first opened. Kernels need nvcc, which tools/setup-cuda
 # puts there; without it the device says so.
 set(MICA_HAVE_CUDA OFF)
-if(NOT MICA_CUDA STREQUAL "OFF" AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+if(NOT MICA_CUDA STREQUAL "OFF" AND CMAKE_SYSTEM_NAME MATCHES "^(Linux|Windows)$")
   set(MICA_HAVE_CUDA ON)
   find_program(MICA_NVCC nvcc HINTS ${PROJECT_SOURCE_DIR}/build/cuda/bin)
   mark_as_advanced(MICA_NVCC)
@@ -196,7 +212,7 @@ endif()
 
 # Nothing is needed to build the engine mlx_lm: it looks for Python and mlx-lm when it is asked.
 set(MICA_HAVE_MLX_LM ON)
-if(MICA_MLX_LM STREQUAL "OFF" OR WIN32) # which lacks process.windows.c
+if(MICA_MLX_LM STREQUAL "OFF")
   set(MICA_HAVE_MLX_LM OFF)
 endif()
 

@@ -53,7 +53,7 @@ set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_BINARY_DIR}/package_prefix.cmake)
 set(mica_brew "")
 foreach(pair "pcre2:TRUE" "simdjson:TRUE" "utf8proc:TRUE" "libyaml:MICA_HAVE_YAML"
     "zstd:MICA_HAVE_ZSTD" "protobuf-c:MICA_HAVE_ONNX" "openssl@3:MICA_HAVE_HUB"
-    "libmicrohttpd:MICA_HAVE_SERVE" "xxhash:MICA_HAVE_XXHASH")
+    "libmicrohttpd:MICA_HAVE_SERVE" "zeromq:MICA_HAVE_ZMQ" "xxhash:MICA_HAVE_XXHASH")
   string(REGEX MATCH "^([^:]*):(.*)$" pair ${pair})
   if(${CMAKE_MATCH_2})
     string(APPEND mica_brew "  depends_on \"${CMAKE_MATCH_1}\"\n")

@@ -25,6 +25,7 @@ file(STRINGS ${PROJECT_SOURCE_DIR}/tests/qemu_slow.txt MICA_QEMU_SLOW REGEX "^[a
 list(TRANSFORM MICA_QEMU_SLOW REPLACE " .*" "")
 set(MICA_LEFT_OUT "") # tests that the system cannot run
 if(WIN32)
+  list(APPEND MICA_TEST_ENVIRONMENT MICA_TEST_WINE=1)
   file(STRINGS ${PROJECT_SOURCE_DIR}/tests/windows_not.txt MICA_LEFT_OUT REGEX "^[a-z]")
   list(TRANSFORM MICA_LEFT_OUT REPLACE " .*" "")
 endif()
@@ -59,6 +60,15 @@ function(mica_started target out)
     endif()
     set(${out} ${script} PARENT_SCOPE)
   endif()
+endfunction()
+
+# The same for what a test program starts itself: what runs under Wine starts others there.
+function(mica_started_by_program target out)
+  mica_started(${target} program)
+  if(WIN32)
+    set(program $<TARGET_FILE:${target}>)
+  endif()
+  set(${out} ${program} PARENT_SCOPE)
 endfunction()
 
 # Limits of a test. What it may compute is CPU time, of all its threads (tests/support/main.c): that

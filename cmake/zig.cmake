@@ -23,8 +23,6 @@ if(MICA_ZIG_MACHINE MATCHES "windows")
 else()
   set(MICA_LICENCES ${MICA_ZIG}/licences CACHE PATH "")
 endif()
-# Without names, and the paths of what was compiled: Debian's strip does not know other machines.
-add_link_options(-s)
 if(MICA_ZIG_MACHINE MATCHES "macos")
   set(CMAKE_SYSTEM_NAME Darwin)
   # The compilers know the machine, the oldest system and its stubs.

@@ -6,15 +6,15 @@
 
 Every model of tests/fixtures/models and families that GGUF can describe is written twice: as it is,
 and dequantised in f32. Of the second files llama.cpp computes the goldens of transformers (of
-Gemma's to three digits: its table of GELU has f16). Of the first ones it differs by its own
-arithmetic, which rounds activations to 8 bits beside quantised weights, to f16 or bf16 beside such
-ones. FILES are folders of more: of models with goldens (tools/make_gguf_variants.py), or of GGUF
-files that are named after cases of families (tools/make_gguf_family_goldens.py), which are read and
-written again first. llama.cpp runs as another process, for it aborts where a model is not as it
-wants it. The default model's texts are tokenised and continued as mica does. Real
-tokenizers that tools/fetch_tokenizers has downloaded are written with a tiny model each, and give
-the ids that mica gives; llama.cpp does not normalise, and takes Qwen's "</s>" for a special token,
-so Qwen's are tried on other texts, in NFC.
+Gemma's to three digits: its table of GELU has f16), and the same 24 greedy tokens. Of the first
+ones it differs by its own arithmetic, which rounds activations to 8 bits beside quantised weights,
+to f16 or bf16 beside such ones. FILES are folders of more: of models with goldens
+(tools/make_gguf_variants.py), or of GGUF files that are named after cases of families
+(tools/make_gguf_family_goldens.py), which are read and written again first. llama.cpp runs as
+another process, for it aborts where a model is not as it wants it. The default model's texts are
+tokenised and continued as mica does. Real tokenizers that tools/fetch_tokenizers has downloaded are
+written with a tiny model each, and give the ids that mica gives; llama.cpp does not normalise, and
+takes Qwen's "</s>" for a special token, so Qwen's are tried on other texts, in NFC.
 """
 import json
 import os
@@ -59,19 +59,31 @@ def logits_of(model, ids):
     return np.array(model.scores[:len(ids)])
 
 
+def greedy_of(model, count, vocab):
+    """The likeliest tokens after what the model has read."""
+    ids = []
+    for _ in range(count):
+        ids.append(int(np.argmax(model.scores[model.n_tokens - 1, :vocab])))
+        model.eval(ids[-1:])
+    return ids
+
+
 def compare(path, golden):
-    """In a process of its own: prints how far llama.cpp's logits are from the goldens."""
+    """In a process of its own: prints how far llama.cpp's logits are from the goldens, and after
+    how many prompts its greedy tokens are others."""
     golden = load_file(golden)
     model = Llama(str(path), n_ctx=128, logits_all=True, verbose=False, flash_attn=False,
                   type_k=0, type_v=0)
-    worst, differing, count = 0, 0, 0
+    worst, differing, count, other = 0, 0, 0, 0
     for i in range(4):
         ids, want = golden[f"prompt{i}.ids"], golden[f"prompt{i}.logits"]
         got = logits_of(model, ids)[:, :want.shape[1]]
         worst = max(worst, np.sqrt(np.mean((got - want) ** 2)) / want.std())
         differing += (got.argmax(1) != want.argmax(1)).sum()
         count += len(ids)
-    print(worst, differing, count)
+        greedy = golden[f"prompt{i}.greedy"]
+        other += greedy_of(model, len(greedy), want.shape[1]) != greedy.tolist()
+    print(worst, differing, count, other)
 
 
 # Gemma's GELU is a table of f16; GLM's latents have the epsilon of other norms.
@@ -97,11 +109,13 @@ def check_file(name, path, golden, dense):
     if done.returncode != 0:
         report(f"{name}: loads", 1, 0)
         return
-    worst, differing, count = (float(word) for word in done.stdout.split())
+    worst, differing, count, other = (float(word) for word in done.stdout.split())
     limit = next((x for family, x in LIMITS if family in name), 1e-5) if dense else 0.2
     report(f"{name}: rms of the difference, of the logits' own", worst, limit)
     report(f"{name}: {count:.0f} likeliest next tokens, of which differ", differing,
            0.01 * count if dense else 0.15 * count)
+    if dense:
+        report(f"{name}: greedy answers to 4 prompts, of which differ", other, 0)
 
 
 def check_fixture(folder, temp, dense):

@@ -9,6 +9,7 @@ For each proxy that is installed:
     refusing   a replica that says 503, as one that drains or is full: others answer in its place,
                to short and to long requests
     stopped    a replica is told to drain, and later killed, while clients ask
+    affinity   requests with one x-session go to one replica, by the line that the comment names
 
 It prints what it saw. Returns 1 if something is not as docs/serve.md says, 77 without proxies.
 Needs openssl, for the proxies' certificates.
@@ -169,7 +170,7 @@ def proxy(make, *replicas):
 
 # ---- clients ----
 
-def ask(port, text, **fields):
+def ask(port, text, session=None, **fields):
     """The status of a chat's answer and its pieces with the times at which they came; status 0:
     the connection broke"""
     body = {"messages": [{"role": "user", "content": text}], "temperature": 0, "truncate": True,
@@ -179,7 +180,8 @@ def ask(port, text, **fields):
     try:
         client = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=60)
         client.request("POST", "/v1/chat/completions", json.dumps(body),
-                       {"Content-Type": "application/json", "Authorization": "Bearer " + KEY})
+                       {"Content-Type": "application/json", "Authorization": "Bearer " + KEY,
+                        **({"x-session": session} if session else {})})
         answer, pieces = client.getresponse(), []
         while piece := answer.read1():
             pieces.append((time.monotonic() - began, piece))
@@ -265,6 +267,39 @@ def check_stopped(name, make, replicas):
         clients.stop()
 
 
+def by_session(make):
+    """A proxy with the line that the comment of its configuration names"""
+    def changed(*args):
+        command, text = make(*args)
+        old, new = (("leastconn            # or: balance hash", "hash") if make is haproxy else
+                    ("least_conn;           # or: hash", "hash"))
+        return command, replaced(text, (old, new))
+    return changed
+
+
+def answered(replica):
+    client = http.client.HTTPConnection("127.0.0.1", replica.port)
+    client.request("GET", "/metrics", headers={"Authorization": "Bearer " + KEY})
+    text = client.getresponse().read().decode()
+    return int(re.search(r"^mica_generated_tokens_total{.*} (\d+)", text, re.M).group(1))
+
+
+def check_affinity(name, make, replicas):
+    with proxy(by_session(make), *(replica.port for replica in replicas)) as port:
+        before, again = [answered(replica) for replica in replicas], 0
+        for _ in range(3):
+            for i in range(12):
+                text = f"{name} {i} " + "curl and tar " * (50 + i)
+                status, pieces = ask(port, text, f"session {i}")
+                check(status == 200, f"{name}: no answer")
+                usage = json.loads(b"".join(piece for _, piece in pieces))["usage"]
+                again += usage["prompt_tokens_details"]["cached_tokens"] > 0
+        shares = [answered(replica) - had for replica, had in zip(replicas, before)]
+        print(f"{name}: affinity: {again} of 24 prompts were known, tokens {shares}")
+        # A prompt of whole blocks may be read again where layers have windows.
+        check(again >= 22 and min(shares) > 0, f"{name}: sessions change their replica")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -281,7 +316,7 @@ def main():
     replicas = [Replica(args), Replica(args)]
     try:
         for make in chosen:
-            for run in (check_stream, check_refusing, check_stopped):
+            for run in (check_stream, check_refusing, check_stopped, check_affinity):
                 run(make.__name__, make, replicas)
     finally:
         for replica in replicas:

@@ -1,18 +1,20 @@
 #!/bin/sh
 # Installs the distribution's packages that building, testing or fuzzing mica needs.
 #
-#   tools/install-deps.sh [build|full|test|check|mlx|page]
+#   tools/install-deps.sh [build|full|test|check|mlx|page|cluster]
 #
 #   build  what mica cannot be built without: compilers, CMake, simdjson, PCRE2, utf8proc. Says
 #          which optional packages are missing, and what of mica is left out for want of them
 #   full   build, and the optional ones: Ninja, libedit, zlib, zstd, libyaml, libcurl, OpenSSL,
-#          protobuf-c, libmicrohttpd, xxhash (make deps)
+#          protobuf-c, libmicrohttpd, libzmq, xxhash (make deps)
 #   test   full, and cmocka, clang-format 14
 #   check  test, and the rest that CI needs: valgrind, doxygen, clang 14, shellcheck, Go (where
 #          there is apt, tools/setup-go has it), and with apt a compiler for 64-bit ARM, QEMU, Wine,
 #          what make macos, make windows and make packages need, and Node and Chromium for the page
 #   mlx    full, and what tools/setup-mlx and tools/setup-mlx-lm need: pip, cargo, OpenBLAS
 #   page   full, and Node and the browser that tests of the page are quickest in
+#   cluster  full, and what tests of the label cluster start: Open MPI, Slurm, GNU parallel,
+#          haproxy, nginx, Java (with apt)
 #
 # Does nothing, and prints nothing, if all packages are installed. Supports apt, dnf and brew.
 set -eu
@@ -48,6 +50,7 @@ have ninja || have ninja-build || optional ninja "quicker builds"
 library libcurl curl/curl.h || optional libcurl "mica pull"
 library libcrypto openssl/evp.h || optional openssl "mica pull"
 library libmicrohttpd microhttpd.h || optional libmicrohttpd "mica serve"
+library libzmq zmq.h || optional libzmq "KV events of mica serve"
 library libedit histedit.h || optional libedit "line editing in mica chat"
 library libprotobuf-c protobuf-c/protobuf-c.h && have protoc-c || optional protobuf-c "ONNX files"
 library zlib zlib.h || optional zlib "data compressed by gzip"
@@ -70,13 +73,25 @@ case $tier in
     else have chromium || have google-chrome || need headless-shell
     fi
     ;;
+  cluster)
+    python3 -m pip --version > /dev/null 2>&1 || need pip
+    have mpicc || need mpi
+    if have apt-get; then
+      have parallel || need parallel
+      [ -x /usr/sbin/slurmd ] || need slurm
+      [ -x /usr/sbin/haproxy ] || need haproxy
+      [ -x /usr/sbin/nginx ] || need nginx
+      have java || need java
+      have ip || need iproute
+    fi
+    ;;
   test | check)
     library cmocka cmocka.h || need cmocka
     have clang-format-14 || have clang-format || need clang-format
     ! have dnf || rpm -q libasan libubsan libtsan > /dev/null || need sanitizers
     ;;
   *)
-    echo "usage: tools/install-deps.sh [build|full|test|check|mlx|page]" >&2
+    echo "usage: tools/install-deps.sh [build|full|test|check|mlx|page|cluster]" >&2
     exit 2
     ;;
 esac
@@ -98,8 +113,8 @@ if [ "$tier" = check ]; then
     have chromium-headless-shell || have chromium || have google-chrome || need headless-shell
   fi
   ! have apt-get || have qemu-aarch64 || need qemu
-  ! have apt-get || [ "$(uname -m)" != x86_64 ] || have wine64 || [ -x /usr/lib/wine/wine64 ] ||
-    need wine
+  ! have apt-get || [ "$(uname -m)" != x86_64 ] || { { have wine64 || [ -x /usr/lib/wine/wine64 ]; } &&
+    have makensis; } || need wine
 fi
 [ "$missing" ] || exit 0
 
@@ -117,6 +132,7 @@ package() { # MANAGER WORD: the packages that a word stands for
     apt:libcurl) echo libcurl4-openssl-dev ;;
     apt:openssl) echo libssl-dev ;;
     apt:libmicrohttpd) echo libmicrohttpd-dev ;;
+    apt:libzmq) echo libzmq3-dev ;;
     apt:xxhash) echo libxxhash-dev ;;
     apt:protobuf-c) echo libprotobuf-c-dev protobuf-c-compiler ;;
     apt:cmocka) echo libcmocka-dev ;;
@@ -128,13 +144,17 @@ package() { # MANAGER WORD: the packages that a word stands for
       apt-cache show gcc-aarch64-linux-gnu > /dev/null 2>&1 &&
         echo gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross ;;
     apt:qemu) echo qemu-user ;;
-    apt:wine) echo wine64 ;;
+    apt:wine) echo wine64 nsis ;;
     apt:llvm) echo llvm-14 ;;
     apt:node) echo nodejs npm ;;
     apt:headless-shell) # a part of Chromium, where the distribution divides it
       if apt-cache show chromium-headless-shell > /dev/null 2>&1; then echo chromium-headless-shell
       else echo chromium; fi ;;
     apt:mpi) echo openmpi-bin libopenmpi-dev ;;
+    apt:slurm) echo slurmd slurmctld slurm-client munge ;;
+    apt:nginx) echo nginx-light ;;
+    apt:java) echo default-jre-headless ;;
+    apt:iproute) echo iproute2 ;;
     apt:pip) echo python3 python3-pip ;;
     apt:openblas) echo libopenblas0 ;;
 
@@ -152,6 +172,7 @@ package() { # MANAGER WORD: the packages that a word stands for
     dnf:libcurl) echo libcurl-devel ;;
     dnf:openssl) echo openssl-devel ;;
     dnf:libmicrohttpd) echo libmicrohttpd-devel ;;
+    dnf:libzmq) echo zeromq-devel ;;
     dnf:xxhash) echo xxhash-devel ;;
     dnf:protobuf-c) echo protobuf-c-devel protobuf-c-compiler ;;
     dnf:cmocka) echo libcmocka-devel ;;
@@ -164,6 +185,7 @@ package() { # MANAGER WORD: the packages that a word stands for
     dnf:go) echo golang ;;
 
     brew:mpi) echo open-mpi ;;
+    brew:libzmq) echo zeromq ;;
     brew:headless-shell) echo chromium ;;
     brew:compiler) ;; # xcode-select --install, asked for below
     brew:libedit | brew:libcurl | brew:valgrind) ;; # part of macOS; not made for it
@@ -205,6 +227,7 @@ fi
 echo "mica: installing $packages${as_root:+ (with sudo)}"
 case $manager in
   apt) $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+         -o DPkg::Lock::Timeout=600 \
          -o Dpkg::Use-Pty=0 $packages > /dev/null ;;
   dnf) $as_root dnf install -y -q $packages ;;
   brew) brew install $packages ;;

@@ -5,7 +5,7 @@
                                                      numpy and safetensors)
 
 They have the configs of tests/fixtures/families with a few changes, and random weights of f32;
-transformers computes the logits.
+transformers computes the logits, and greedy answers.
 """
 import json
 import pathlib
@@ -70,6 +70,15 @@ def stack_experts(path, config):
     save_file(out, path)
 
 
+def greedy_of(model, ids, count):
+    """[1, n] -> the likeliest tokens after them"""
+    start = ids.shape[1]
+    for _ in range(count):
+        next_id = model(ids, use_cache=False).logits[:, -1:].argmax(-1)
+        ids = torch.cat([ids, next_id], 1)
+    return ids[0, start:].int()
+
+
 @torch.no_grad()
 def make(folder, config):
     folder.mkdir(parents=True)
@@ -87,6 +96,7 @@ def make(folder, config):
         ids = torch.randint(0, config["vocab_size"], (1, length))
         golden[f"prompt{i}.ids"] = ids[0].int()
         golden[f"prompt{i}.logits"] = model(ids, use_cache=False).logits[0].contiguous()
+        golden[f"prompt{i}.greedy"] = greedy_of(model, ids, 24)
     save_file(golden, folder / "golden.safetensors")
 
 

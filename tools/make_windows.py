@@ -58,8 +58,9 @@ def write_zip(path, folder, files):
             add(packed, '%s/%s' % (folder, name), content, name.endswith('.exe'))
 
 
-# NSIS's texts have 1,024 bytes: a longer PATH would be cut, so it is left alone.
+# NSIS's texts have 1,024 characters, and it reads a longer PATH as none: such a one is left alone.
 SCRIPT = '''Unicode true
+{target}
 Name "mica {version}"
 OutFile "{out}"
 RequestExecutionLevel user
@@ -74,6 +75,51 @@ UninstPage instfiles
 !include "WinMessages.nsh"
 !define UNINSTALL "Software\\Microsoft\\Windows\\CurrentVersion\\Uninstall\\mica"
 
+; $0: the user's PATH; $1: 1 where it can be changed
+; $2: the PATH with a semicolon at both ends; $3: where the folder is in it, -1: nowhere
+!macro ReadPath un
+Function ${{un}}ReadPath
+  StrCpy $1 1
+  StrCpy $3 -1
+  ClearErrors
+  ReadRegStr $0 HKCU "Environment" "Path"
+  ${{If}} ${{Errors}}
+    StrCpy $2 0
+    ${{Do}}
+      EnumRegValue $4 HKCU "Environment" $2
+      IntOp $2 $2 + 1
+      ${{If}} $4 == "Path"
+        StrCpy $1 0
+      ${{EndIf}}
+    ${{LoopUntil}} $4 == ""
+  ${{EndIf}}
+  StrLen $4 "$0;$INSTDIR"
+  ${{If}} $4 > 900
+    StrCpy $1 0
+  ${{EndIf}}
+  ${{If}} $1 == 0
+    Return
+  ${{EndIf}}
+  StrCpy $2 ";$0;"
+  StrLen $4 ";$INSTDIR;"
+  StrLen $5 $2
+  ${{For}} $6 0 $5
+    StrCpy $7 $2 $4 $6
+    ${{If}} $7 == ";$INSTDIR;"
+      StrCpy $3 $6
+      ${{Break}}
+    ${{EndIf}}
+  ${{Next}}
+FunctionEnd
+!macroend
+!insertmacro ReadPath ""
+!insertmacro ReadPath "un."
+
+!macro WritePath text
+  WriteRegExpandStr HKCU "Environment" "Path" "${{text}}"
+  SendMessage ${{HWND_BROADCAST}} ${{WM_SETTINGCHANGE}} 0 "STR:Environment" /TIMEOUT=5000
+!macroend
+
 Section
 {install}
   WriteUninstaller "$INSTDIR\\uninstall.exe"
@@ -85,44 +131,17 @@ Section
   WriteRegStr HKCU "${{UNINSTALL}}" "QuietUninstallString" '"$INSTDIR\\uninstall.exe" /S'
   WriteRegDWORD HKCU "${{UNINSTALL}}" "NoModify" 1
   WriteRegDWORD HKCU "${{UNINSTALL}}" "NoRepair" 1
-  ReadRegStr $0 HKCU "Environment" "Path"
-  StrLen $1 "$0"
-  StrLen $2 "$INSTDIR"
-  IntOp $3 $1 + $2
-  ${{If}} $3 > 900
+  Call ReadPath
+  ${{If}} $1 == 0
     DetailPrint "Your PATH is long and was left as it is: add $INSTDIR to it."
-  ${{Else}}
-    Push "$0"
-    Call HasFolder
-    Pop $4
-    ${{If}} $4 == 0
-      ${{If}} $1 == 0
-        WriteRegExpandStr HKCU "Environment" "Path" "$INSTDIR"
-      ${{Else}}
-        WriteRegExpandStr HKCU "Environment" "Path" "$0;$INSTDIR"
-      ${{EndIf}}
-      SendMessage ${{HWND_BROADCAST}} ${{WM_SETTINGCHANGE}} 0 "STR:Environment" /TIMEOUT=5000
+  ${{ElseIf}} $3 == -1
+    ${{If}} $0 == ""
+      !insertmacro WritePath "$INSTDIR"
+    ${{Else}}
+      !insertmacro WritePath "$0;$INSTDIR"
     ${{EndIf}}
   ${{EndIf}}
 SectionEnd
-
-; Whether the PATH on the stack has the folder: 1 or 0.
-Function HasFolder
-  Exch $R0
-  StrLen $R1 "$INSTDIR"
-  StrCpy $R2 0
-  ${{Do}}
-    StrCpy $R3 "$R0" $R1 $R2
-    ${{If}} "$R3" == "$INSTDIR"
-      StrCpy $R0 1
-      Exch $R0
-      Return
-    ${{EndIf}}
-    IntOp $R2 $R2 + 1
-  ${{LoopUntil}} "$R3" == ""
-  StrCpy $R0 0
-  Exch $R0
-FunctionEnd
 
 Section "Uninstall"
 {uninstall}
@@ -130,11 +149,31 @@ Section "Uninstall"
   RMDir "$INSTDIR"
   DeleteRegKey HKCU "${{UNINSTALL}}"
   DeleteRegKey HKCU "Software\\mica"
+  Call un.ReadPath
+  ${{If}} $3 >= 0
+    ; of ";a;FOLDER;b;" what comes before the folder and after it, then without the ends
+    StrCpy $4 $2 $3
+    StrLen $5 ";$INSTDIR"
+    IntOp $5 $5 + $3
+    StrCpy $6 $2 "" $5
+    StrCpy $4 "$4$6"
+    StrCpy $4 $4 "" 1
+    StrCpy $4 $4 -1
+    ${{If}} $4 == ""
+      DeleteRegValue HKCU "Environment" "Path"
+    ${{Else}}
+      !insertmacro WritePath "$4"
+    ${{EndIf}}
+  ${{EndIf}}
 SectionEnd
 '''
 
+# What the installer itself runs on. One for 64-bit ARM has 32 bits of x86, which Windows 10 runs
+# there; NSIS has none of its own.
+TARGETS = {'x86_64': 'Target amd64-unicode', 'arm64': 'Target x86-unicode'}
 
-def script(names, folder, out):
+
+def script(names, folder, out, machine):
     """The installer's text: it removes what it has installed, and nothing else."""
     install, uninstall, folders = [], [], set()
     for name in sorted(names):
@@ -146,17 +185,18 @@ def script(names, folder, out):
         install += ['  SetOutPath "%s"' % where, '  File "%s"' % os.path.join(folder, name)]
         uninstall.append('  Delete "$INSTDIR\\%s"' % windows)
     uninstall += ['  RMDir "$INSTDIR\\%s"' % folder for folder in sorted(folders, reverse=True)]
-    return SCRIPT.format(version=version(), out=out, publisher=PUBLISHER,
+    return SCRIPT.format(version=version(), out=out, publisher=PUBLISHER, target=TARGETS[machine],
                          install='\n'.join(install), uninstall='\n'.join(uninstall))
 
 
-def make_installer(path, files):
+def make_installer(path, files, machine):
     with tempfile.TemporaryDirectory() as folder:
         for name, content in files:
             file = pathlib.Path(folder, name)
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
-        text = script([name for name, _ in files], folder, os.path.abspath(path))
+        text = script([name for name, _ in files], folder, os.path.abspath(path),
+                      machine)
         pathlib.Path(folder, 'mica.nsi').write_text(text, encoding='utf-8')
         subprocess.run(['makensis', '-V2', os.path.join(folder, 'mica.nsi')], check=True)
 
@@ -215,7 +255,7 @@ def main():
     if not shutil.which('makensis'):
         print('makensis is not there: no installer', file=sys.stderr)
         return
-    make_installer(installer, files)
+    make_installer(installer, files, arguments.machine)
     print(installer)
     if not arguments.address:
         return

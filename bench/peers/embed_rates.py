@@ -2,15 +2,18 @@
 """Embeddings of many texts: mica beside sentence-transformers and onnxruntime, in turns.
 
     embed_rates.py [SHAPE ...] [--mica build/mica] [--models DIR] [--texts 1000] [--threads 2]
-                   [--rounds 5] [--own-clock]
+                   [--rounds 5] [--own-clock] [--only NAME,...] [--log FILE]
 
 A SHAPE is one of encoders of family_models.py, which writes it to DIR/SHAPE if it is not there.
 Texts have 8 to 256 tokens. mica runs `mica embed` in float32, bfloat16 and with weights of 8 bits
 (`mica quantize --bits 8`), torch in float32 and bfloat16 by sentence-transformers, onnxruntime in
 float32 (batches of 32, sorted by length, as sentence-transformers does). Of mica's time, that of a
-run with one text is taken away: loading. `--own-clock` counts the processes' time instead of the
-wall's, on one thread. Prints texts a second, medians of rounds, mica's ratio to each, and how far
-mica's vectors are from torch's.
+run with one text is taken away: loading. Peers embed some texts before they are timed.
+`--own-clock` counts the processor's time over the threads instead of the wall's, on one thread or
+`--threads`, and those of peers sleep where they wait. `--only` runs some of the contestants, as
+they are called in the table, to keep a run short. Prints texts a second, medians of rounds, mica's
+ratio to each, and how far vectors are from those of torch in float32, or of the last contestant
+that runs.
 
 Needs torch, sentence-transformers, onnxruntime, onnx and onnxscript; without the last three
 onnxruntime is left out.
@@ -18,17 +21,18 @@ onnxruntime is left out.
 import json
 import os
 import resource
-import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
-from rates import parse_rates, rate_arguments
+from rates import parse_rates, rate_arguments, run_rounds
 
 HERE = Path(__file__).parent
+WARM = 32  # texts that a peer embeds before it is timed
 ENCODERS = ("minilm", "bge-base", "modernbert-base")
 
 
@@ -44,6 +48,8 @@ def mica_embed(args, folder, path):
     out = subprocess.run([args.mica, "embed", folder, path, "-t", str(args.threads), "-q"],
                          check=True, text=True, stdout=subprocess.PIPE).stdout
     seconds = clock() - start
+    if args.own_clock:
+        seconds /= args.threads
     return [json.loads(line)["embedding"] for line in out.splitlines()], seconds
 
 
@@ -60,11 +66,13 @@ class Timed:
     """A peer in this process."""
 
     def __init__(self, args):
-        self.clock = time.process_time if args.own_clock else time.perf_counter
+        own = lambda: time.process_time() / args.threads
+        self.clock = own if args.own_clock else time.perf_counter
 
     def run(self):
+        self.embed(self.texts[:WARM])
         start = self.clock()
-        vectors = self.embed()
+        vectors = self.embed(self.texts)
         return vectors, self.clock() - start
 
 
@@ -79,8 +87,8 @@ class Torch(Timed):
         self.model = self.model.to(getattr(torch, dtype))
         self.texts = texts
 
-    def embed(self):
-        return self.model.encode(self.texts, batch_size=32, convert_to_tensor=True).float().numpy()
+    def embed(self, texts):
+        return self.model.encode(texts, batch_size=32, convert_to_tensor=True).float().numpy()
 
 
 class Onnx(Timed):
@@ -103,15 +111,17 @@ class Onnx(Timed):
                               dynamic_shapes={k: sizes for k in example})
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = args.threads
+        if args.own_clock:
+            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self.session = onnxruntime.InferenceSession(str(path), options)
         self.names = [i.name for i in self.session.get_inputs()]
 
-    def embed(self):
-        order = sorted(range(len(self.texts)), key=lambda i: -len(self.texts[i]))
+    def embed(self, texts):
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         vectors = [None] * len(order)
         for at in range(0, len(order), 32):
             rows = order[at:at + 32]
-            batch = self.tokenizer([self.texts[i] for i in rows], padding=True, return_tensors="np")
+            batch = self.tokenizer([texts[i] for i in rows], padding=True, return_tensors="np")
             states = self.session.run(None, {k: batch[k].astype(np.int64) for k in self.names})[0]
             mask = batch["attention_mask"][..., None]
             means = (states * mask).sum(1) / mask.sum(1)
@@ -149,39 +159,45 @@ def write_texts(args):
 
 def compare(args, shape, texts, files):
     folder, half, byte = make(args, shape)
-    contestants = {"mica f32": Mica(args, folder, files), "mica bf16": Mica(args, half, files),
-                   "mica 8 bit": Mica(args, byte, files),
-                   "torch f32": Torch(args, folder, texts, "float32"),
-                   "torch bf16": Torch(args, folder, texts, "bfloat16")}
-    try:
-        contestants["onnxruntime"] = Onnx(args, folder, texts)
-    except Exception as error:  # whatever an exporter throws: the others still run
-        print(f"no onnxruntime: {type(error).__name__}: {error}"[:300], file=sys.stderr)
-    rates, loads, vectors = {k: [] for k in contestants}, [], {}
-    for i in range(args.rounds + 1):  # the first is not counted
-        names = list(contestants)
-        for name in names[::-1] if i % 2 else names:
-            vectors[name], seconds = contestants[name].run()
-            if i:
-                rates[name].append(len(texts) / seconds)
-        loads.append(os.getloadavg()[0])
-    show(args, shape, rates, loads, vectors)
+    makers = {"mica f32": lambda: Mica(args, folder, files),
+              "mica bf16": lambda: Mica(args, half, files),
+              "mica 8 bit": lambda: Mica(args, byte, files),
+              "onnxruntime": lambda: Onnx(args, folder, texts),
+              "torch bf16": lambda: Torch(args, folder, texts, "bfloat16"),
+              "torch f32": lambda: Torch(args, folder, texts, "float32")}
+    contestants = {}
+    for name in args.only.split(",") if args.only else makers:
+        try:
+            contestants[name] = makers[name]()
+        except Exception as error:  # whatever an exporter throws: the others still run
+            print(f"no {name}: {type(error).__name__}: {error}"[:300], file=sys.stderr)
+    vectors = {}
+
+    def time(name):
+        vectors[name], seconds = contestants[name].run()
+        return len(texts) / seconds
+
+    rounds = run_rounds(args, (shape, len(texts)), {k: lambda k=k: time(k) for k in contestants})
+    show(shape, rounds, contestants, vectors)
 
 
-def show(args, shape, rates, loads, vectors):
-    cosines = {k: (v * vectors["torch f32"]).sum(1).min() for k, v in vectors.items()}
-    for name, values in rates.items():
-        ratios = [statistics.median(m / v for m, v in zip(rates[mica], values))
-                  for mica in ("mica f32", "mica bf16", "mica 8 bit")]
-        print(f"{shape:16} {name:12} {statistics.median(values):8.1f} texts/s  mica f32 over it "
-              f"{ratios[0]:.2f}  bf16 {ratios[1]:.2f}  8 bit {ratios[2]:.2f}  "
-              f"cosine {cosines[name]:.5f}  "
-              f"load {statistics.median(loads):.1f}", flush=True)
+def show(shape, rounds, names, vectors):
+    truth = vectors["torch f32" if "torch f32" in vectors else list(names)[-1]]
+    load = median(r["load"] for r in rounds)
+    for name in names:
+        ratios = "  ".join(f"{mica} over it {median(r[mica] / r[name] for r in rounds):.2f}"
+                           for mica in names if mica.startswith("mica"))
+        print(f"{shape:16} {name:12} {median(r[name] for r in rounds):8.1f} texts/s  "
+              f"{ratios}  cosine {(vectors[name] * truth).sum(1).min():.5f}  "
+              f"{len(rounds)} rounds, load {load:.1f}", flush=True)
 
 
 def main():
+    if "--own-clock" in sys.argv:
+        os.environ["OMP_WAIT_POLICY"] = "passive"  # before torch is loaded
     parser = rate_arguments(__doc__)
     parser.add_argument("--texts", type=int, default=1000)
+    parser.add_argument("--only", help="contestants, with commas between")
     args = parse_rates(parser)
     texts, files = write_texts(args)
     for shape in args.shapes or ENCODERS:

@@ -2,7 +2,7 @@
 """The newer families' prefill and decode: mica beside llama.cpp, in turns.
 
     family_rates.py [SHAPE ...] [--mica build/mica] [--models DIR] [--prompt 512] [--generate 32]
-                    [--threads 2] [--rounds 5] [--own-clock]
+                    [--threads 2] [--rounds 5] [--own-clock] [--log FILE]
 
 A SHAPE is one of decoders of family_models.py, which writes it to DIR/SHAPE if it is not there;
 `mica convert` writes DIR/SHAPE.gguf, with the same numbers in the same bits. Needs numpy and the
@@ -12,7 +12,9 @@ once before it is timed. Prints medians of tokens a second, of the rounds' ratio
 Only llama_decode counts for llama.cpp, not the choice of a token.
 
 `--own-clock` times one thread by the processes' own clocks, for machines that others keep busy:
-threads of llama.cpp wait for each other in loops, and lose more there than their share.
+threads of llama.cpp wait for each other in loops, and lose more there than their share. With
+`--threads 2` these sleep instead, and rates are of the processor's time over the threads: what
+llama.cpp would have if its threads never waited. mica's may wait in loops, and that counts.
 
 `--alone` times SHAPE and qwen3.5-2b-attention by mica only, in turns: what a prompt costs with
 delta nets, beside the same widths with attention in all layers.
@@ -26,7 +28,7 @@ import sys
 import time
 from pathlib import Path
 
-from rates import parse_rates, rate_arguments
+from rates import parse_rates, rate_arguments, run_rounds
 
 HERE = Path(__file__).parent
 DECODERS = ("qwen3-30b-a3b", "gpt-oss-20b", "qwen3.5-2b", "lfm2-1.2b")
@@ -48,7 +50,7 @@ def time_llama(args):
     import llama_cpp as ll
     import numpy as np
 
-    clock = time.process_time if args.own_clock else time.perf_counter
+    clock = (lambda: time.process_time() / args.threads) if args.own_clock else time.perf_counter
     model = ll.llama_model_load_from_file(args.child.encode(), ll.llama_model_default_params())
     options = ll.llama_context_default_params()
     options.n_ctx = -(-(args.prompt + args.generate) // 256) * 256
@@ -76,7 +78,7 @@ def time_mica(args, shape):
     if args.own_clock:
         program = Path(args.mica).parent / "bench/own_clock"
         return json.loads(output([program, args.models / shape, str(args.prompt),
-                                  str(args.generate)]))
+                                  str(args.generate), str(args.threads)]))
     row = json.loads(output([args.mica, "bench", args.models / shape, "-p", str(args.prompt), "-n",
                              str(args.generate), "-t", str(args.threads), "-r", "1", "--json"]))
     row = row["results"][0]
@@ -100,21 +102,22 @@ def make(args, shape, gguf):
 
 def compare(args, shape):
     make(args, shape, not args.alone)
-    rounds, loads, timers = [], [], (time_mica, time_peer)
-    for i in range(args.rounds):
-        rates = {k: timers[k](args, shape) for k in ((0, 1), (1, 0))[i % 2]}
-        rounds.append((rates[0], rates[1]))
-        loads.append(os.getloadavg()[0])
     peer = "attention" if args.alone else "llama.cpp"
+    rounds = run_rounds(args, (shape, args.prompt, args.generate),
+                        {"mica": lambda: time_mica(args, shape),
+                         peer: lambda: time_peer(args, shape)})
+    load = statistics.median(r["load"] for r in rounds)
     for i, what in enumerate((f"prefill {args.prompt}", f"decode at {args.prompt}")):
-        ours, theirs = (statistics.median(r[k][i] for r in rounds) for k in (0, 1))
-        ratios = sorted(r[0][i] / r[1][i] for r in rounds)
+        ours, theirs = (statistics.median(r[k][i] for r in rounds) for k in ("mica", peer))
+        ratios = sorted(r["mica"][i] / r[peer][i] for r in rounds)
         print(f"{shape:14} {what:14} mica {ours:7.1f}  {peer} {theirs:7.1f}  "
               f"ratio {statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})  "
-              f"load {statistics.median(loads):.1f}", flush=True)
+              f"{len(rounds)} rounds, load {load:.1f}", flush=True)
 
 
 def main():
+    if "--own-clock" in sys.argv:
+        os.environ["OMP_WAIT_POLICY"] = "passive"  # before llama.cpp is loaded
     parser = rate_arguments(__doc__)
     parser.add_argument("--prompt", type=int, default=512)
     parser.add_argument("--generate", type=int, default=32)

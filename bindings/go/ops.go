@@ -3482,7 +3482,8 @@ func SoftmaxCrossEntropyBackward(logits *Array, labels *Array, dloss *Array, ign
 //	x        [N, ..., C] float, any strides. Borrowed.
 //	w        [O, ..., C/groups] float. Borrowed.
 //	options  NULL: the defaults. Borrowed.
-//	returns  [N, ..., O], promoted. Sums are in f32, rounded once.
+//	returns  [N, ..., O], promoted. Sums are in f32, rounded once. Results whose windows have an
+//	          infinite element are infinite or NaN.
 //	errors   MICA_ESHAPE x or w has not 3, 4 or 5 axes; groups do not divide C and O; w's last axis
 //	          is not C/groups; MICA_EDTYPE not floats; MICA_EINVAL a number is out of range
 //	source   StableHLO's convolution; the layout is that of mlx.core.conv_general.

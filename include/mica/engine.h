@@ -132,10 +132,10 @@ MICA_API mica_status mica_engine_unregister(const char *name);
  *  is ended; opening the model again starts a new one. */
 typedef struct mica_mlx_lm_options {
     size_t struct_bytes;  /* see mica/api.h */
-    const char *python;   /* a program, or its name on PATH. MICA_MLX_LM_PYTHON; "python3".
-                             Borrowed */
-    const char *paths;    /* folders, separated by ':', in which Python looks for modules first.
-                             MICA_MLX_LM_PATH; none. Borrowed */
+    const char *python;   /* a program, or its name on PATH. MICA_MLX_LM_PYTHON; "python3", on
+                             Windows "python". Borrowed */
+    const char *paths;    /* folders, separated by ':', on Windows by ';', in which Python looks for
+                             modules first. MICA_MLX_LM_PATH; none. Borrowed */
     double start_seconds; /* how long Python may take to tell whether mlx-lm is there.
                              MICA_MLX_LM_START_SECONDS; 30 */
     double load_seconds;  /* how long it may take to load a model. MICA_MLX_LM_LOAD_SECONDS; 600 */

@@ -189,8 +189,9 @@ MICA_API mica_status mica_executable_set(mica_executable *executable, const mica
 MICA_API mica_status mica_executable_set_range(mica_executable *executable, const char *name,
                                                size_t offset, const void *data, size_t bytes);
 
-/** Sets all elements of a parameter to a number. errors  MICA_ENOENT; MICA_ESHAPE as
- *  mica_executable_set_range; MICA_ENOMEM */
+/** Sets all elements of a parameter to a number. errors  MICA_ENOENT; MICA_EINVAL its dtype is one
+ *  of integers, which do not have the number; MICA_ESHAPE as mica_executable_set_range;
+ *  MICA_ENOMEM */
 MICA_API mica_status mica_executable_fill(mica_executable *executable, const char *name,
                                           double value);
 

@@ -1,5 +1,5 @@
-/* Groups of processes that compute one thing together, each with a rank: what mpirun and srun
- * start.
+/* Groups of processes that compute one thing together, each with a rank: what mpirun, srun and
+ * torchrun start.
  *
  * A group is a handle. Its collectives are ops of graphs: every rank of the group records the same
  * ones in the same order, and evaluates all of them. Sums add the ranks' numbers in the order of
@@ -10,10 +10,15 @@
  * evaluation; a new one begins behind it.
  *
  * What moves bytes is a back end: "self", one rank, which needs nothing; "mpi", of Open MPI or
- * MPICH, which is loaded when a group is opened in a process that mpirun or srun has started.
+ * MPICH, which is loaded when a group is opened in a process that mpirun or srun has started;
+ * "tcp", connections between all ranks, where the environment has RANK, WORLD_SIZE (or
+ * SLURM_PROCID, SLURM_STEP_NUM_TASKS), MASTER_ADDR and MASTER_PORT, and no MPI has started them.
+ * Rank 0 listens there until all have come; with more than two ranks those between the first and
+ * the last listen meanwhile, too, at the addresses by which they reach rank 0.
  *
  * A rank that ends, fails or stands still ends the group: within mica_group_options.patience_s the
  * others get MICA_EDEVICE, whose text names that rank, its machine and its process.
+ * Where models, sessions and training fail on one rank alone, the others are told at once.
  *
  * Threads: a group is used by one thread at a time, in the same order on all ranks. */
 #ifndef MICA_GROUP_H
@@ -29,23 +34,25 @@ typedef struct mica_group mica_group;
 /** How a group is opened. */
 typedef struct mica_group_options {
     size_t struct_bytes; /* see mica/api.h */
-    const char *backend; /* "self", "mpi"; NULL: by the environment, "self" if nothing in it says
-                            that this process is one of several. Borrowed */
+    const char *backend; /* "self", "mpi", "tcp"; NULL: by the environment, "self" if nothing in it
+                            says that this process is one of several. Borrowed */
     double patience_s;   /* seconds without a sign of life after which a rank is given up; 0: 20 */
 } mica_group_options;
 
 /** Whether a launcher has started this process as one of several: by its environment, which mpirun,
- *  mpiexec and srun set; false where that says that there is one rank. Nothing is loaded. */
+ *  mpiexec, srun and torchrun set; false where that says that there is one rank. It loads
+ *  nothing. */
 MICA_API bool mica_group_is_started(void);
 
-/** Opens the group of all ranks that were started together. The MPI of a process begins with the
- *  first group and ends with the last one; MPI cannot begin again.
+/** Opens the group of all ranks that were started together. The MPI of a process, or what it has of
+ *  TCP, begins with the first group and ends with the last one; neither can begin again.
  *
  *  options  NULL: the defaults. Borrowed.
  *  group    receives the group, owned by the caller; NULL after an error.
  *  errors   MICA_EINVAL no such back end (the text lists them), patience_s is below 0 or no number;
  *           MICA_EUNSUPPORTED the back end is not in this build, or its library is not here;
- *           MICA_EDEVICE it does not start; MICA_ENOMEM */
+ *           MICA_EDEVICE it does not start: over TCP the text names the rank that has not come, or
+ *           does not fit, and where it is; MICA_ENOMEM */
 MICA_API mica_status mica_group_open(const mica_group_options *options, mica_group **group);
 
 /** Divides a group: ranks with the same colour become a group, in the order of their keys, then of
@@ -60,7 +67,8 @@ MICA_API mica_status mica_group_split(mica_group *group, int color, int key, mic
 MICA_API void mica_group_close(mica_group **group);
 
 /** Ends all processes of the group, with an exit code, as nobody may go on without this one. The
- *  launcher ends them. For "self": nothing. */
+ *  launcher of an MPI ends them. Over TCP the others get MICA_EDEVICE, with this rank and the code,
+ *  unless it is 0. For "self": nothing. */
 MICA_API void mica_group_abort(mica_group *group, int code);
 
 /** This process's number, from 0; 0 for NULL. */
@@ -69,7 +77,7 @@ MICA_API int mica_group_rank(const mica_group *group);
 /** How many ranks the group has; 1 for NULL. */
 MICA_API int mica_group_size(const mica_group *group);
 
-/** The back end's name: "self", "mpi". Static storage. */
+/** The back end's name: "self", "mpi", "tcp". Static storage. */
 MICA_API const char *mica_group_backend(const mica_group *group);
 
 /** Copies bytes of one rank to all others. All ranks call it together, with the same number.

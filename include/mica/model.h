@@ -81,6 +81,9 @@ typedef enum mica_cache_type {
     MICA_CACHE_INT8
 } mica_cache_type;
 
+/** mica_model_options.accelerator_layers for none. */
+#define MICA_NO_LAYERS (-1)
+
 /** Options of mica_model_open; zero means the default. */
 typedef struct mica_model_options {
     size_t struct_bytes;     /* see mica/api.h */
@@ -109,8 +112,14 @@ typedef struct mica_model_options {
     const char *adapter;    /* folder of a LoRA adapter, mlx-lm's (adapters.safetensors) or PEFT's
                                (adapter_model.safetensors), each with adapter_config.json. Its
                                low-rank matmuls are added to the model's. NULL: none. Borrowed */
-    int accelerator_layers; /* number of layers for an accelerator to compute; 0: the engine
-                               decides. mica_model_info.note says if it has no effect */
+    int accelerator_layers; /* number of layers, the last ones, for the device to compute. The CPU
+                               computes the others, whose weights and caches stay in its memory;
+                               MICA_NO_LAYERS: the device has none. 0: as many as fit into the
+                               device's memory with caches of context_length tokens (0: 8,192, or
+                               the model's own context where that is less). Where layers have
+                               experts, and the rest fits, only these stay with the CPU.
+                               mica_model_info.note says which layers the CPU computes, or that
+                               this has no effect */
     mica_arithmetic arithmetic; /* of matmuls with quantised and bf16 weights */
     mica_cache_type cache;      /* of sessions' keys and values */
     bool no_mmap;  /* read the weights into the process's memory (in large pages if the system has
@@ -128,10 +137,15 @@ typedef struct mica_model_options {
     const mica_cancel *cancel; /* watched while weights are read; may be NULL. Borrowed */
     const char *chat_template; /* a Jinja template to use instead of the folder's own or the
                                   family's built-in format; NULL: those. Borrowed */
-    struct mica_group *group;  /* the ranks that compute it together (mica/group.h), each a part of
-                                 every matrix: all open the same model with the same options, and
-                                 call the same functions of it in the same order. Kept until the
-                                 model ends. NULL: this process alone */
+    struct mica_group *group;  /* the ranks that compute it together (mica/group.h): all open the
+                                 same model with the same options, and call the same functions of
+                                 it in the same order. Each reads its own part of the files alone,
+                                 but with no_mmap, prefetch or mlock all. Kept until the model ends.
+                                 NULL: this process alone */
+    int tensor_parallel;   /* ranks, neighbours in the group, that have a part of every matrix of
+                              the same layers; 0: what pipeline_parallel leaves */
+    int pipeline_parallel; /* parts of the layers, one behind the other. Times tensor_parallel it
+                              is the size of the group. 0: what tensor_parallel leaves, or 1 */
 } mica_model_options;
 
 /** Opens a model folder (config.json, tokenizer.json, *.safetensors). Weights are mapped, not

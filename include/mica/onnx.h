@@ -57,8 +57,10 @@ typedef struct mica_onnx_options {
  *  errors   begin with the path. MICA_ENOENT, MICA_EIO; MICA_EFORMAT it is no ONNX file, or its
  *           graph is malformed; MICA_EUNSUPPORTED operators, attributes, dtypes or an opset that
  *           mica does not have, or shapes that depend on what a run is given: the text lists all,
- *           with the nodes' names; MICA_EINVAL a node needs a number where a length is a symbol
- *           (the text names both); MICA_ENOENT the file has no length or input of the options'
+ *           with the nodes' names, and what to do; MICA_EINVAL all that is missing is numbers that
+ *           nodes need where lengths are symbols (the text names both), or the options name a
+ *           length or an input twice or without effect, or fix an input of integers to what is
+ *           none; MICA_ENOENT the file has no length or input of the options'
  *           names (the text lists those that it has); MICA_ESHAPE, MICA_EDTYPE a node does not fit
  *           its operands; MICA_ENOMEM
  *  source   onnx.ai/onnx/operators. */
@@ -72,9 +74,10 @@ MICA_API mica_status mica_onnx_decode(mica_device *device, const void *data, siz
                                       const mica_onnx_options *options, mica_program **program);
 
 /** What a file asks for, as text, whether mica can compute it or not: lines "opset 18", "input x
- *  f32[batch,8]", "result y f32[batch,4]", "operator Conv 53" with the number of nodes, then for
- *  all that is missing "missing ..." with the nodes' names, or "error ..." for another reason that
- *  there is no program, or the lines of notes (mica_onnx_options).
+ *  f32[batch,8]" with what the options fix, "result y f32[batch,4]", "operator Conv 53" with the
+ *  number of nodes, then for all that is missing "missing ..." with the nodes' names, and "advice
+ *  ..." what to do, or "error ..." for another reason that there is no program, or the lines of
+ *  notes (mica_onnx_options).
  *
  *  text    receives it, freed with mica_free; NULL after an error.
  *  errors  begin with the path. MICA_ENOENT, MICA_EIO; MICA_EFORMAT it is no ONNX file;

@@ -166,6 +166,10 @@ typedef struct mica_program_memory {
     uint64_t result_bytes;   /* of these, what stays afterwards: the results' */
     uint64_t argument_bytes; /* the elements of the arguments that it reads */
     uint64_t constant_bytes; /* those of the arrays that are a part of it, mapped ones too */
+    uint64_t prepared_bytes; /* what a mica_executable makes of these once, such as weights in the
+                                order in which kernels read them, if there is room: those with the
+                                same constants share it. mica_program_run makes it in each run, in
+                                peak_bytes */
 } mica_program_memory;
 
 /** Tells, before a run, what it will take. Donated arguments count as written over by the results

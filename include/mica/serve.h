@@ -71,6 +71,15 @@ typedef struct mica_server_options {
                                      that proxies keep it; 0: 10 */
     mica_server_log log;          /* NULL: nothing is logged */
     void *log_user;               /* given to log */
+    /** an endpoint of ZeroMQ where events about the caches are published, in vLLM's format: for
+     *  routers that send a prompt to where its beginning was read. They hold the tokens of prompts
+     *  and answers, and are neither encrypted nor restricted to who has a key. One with an asterisk
+     *  as its address listens, others connect: "tcp://router:5557"; with an @ before it any
+     *  listens: "@tcp://127.0.0.1:5557". NULL: none */
+    const char *kv_events;
+    const char *kv_events_replay; /* where readers ask for events that they have missed; NULL:
+                                     nowhere. It listens */
+    const char *kv_events_topic;  /* "{model}" in it stands for a model's name; NULL: "" */
 } mica_server_options;
 
 /** Starts a server without models.
@@ -78,9 +87,10 @@ typedef struct mica_server_options {
  *  options NULL for the defaults. Borrowed.
  *  server  receives the server, closed with mica_server_close; NULL after an error.
  *  errors  MICA_EINVAL an option is out of range, or the address is not of the loopback interface
- *          and there are neither keys nor `insecure`; MICA_EIO the address is in use or not this
- *          machine's; MICA_ENOENT, MICA_EFORMAT of certificate and key; MICA_EUNSUPPORTED there is
- *          no libmicrohttpd, or it has no TLS; MICA_ENOMEM */
+ *          and there are neither keys nor `insecure`, or an endpoint is malformed; MICA_EIO an
+ *          address is in use or not this machine's; MICA_ENOENT, MICA_EFORMAT of certificate and
+ *          key; MICA_EUNSUPPORTED there is no libmicrohttpd, or it has no TLS, or there is no
+ *          libzmq for kv_events; MICA_ENOMEM */
 MICA_API mica_status mica_server_open(const mica_server_options *options, mica_server **server);
 
 /** How a model is served; zero means the default. */
@@ -166,6 +176,20 @@ typedef struct mica_loading_options {
  *          those of mica_model_open for the models in `names`; MICA_ENOMEM. After an error the
  *          server should be closed */
 MICA_API mica_status mica_server_load(mica_server *server, const mica_loading_options *options);
+
+/** Follows rank 0, whose server computes models over ranks (`group` of the options' `model`): opens
+ *  the models that it opens, and computes its part of each step, until that server is closed. Rank
+ *  0 calls mica_server_load, and all others this, with the same options: names, folders, adapters
+ *  and `model` are read, the rest is what rank 0 says. A rank listens nowhere.
+ *
+ *  Such a server has the models in `names` and their adapters, and no others. It answers prompts,
+ *  and refuses to make vectors and scores. When a rank is gone, requests get 503, and
+ *  mica_server_run returns MICA_EDEVICE.
+ *
+ *  options  Borrowed.
+ *  errors   MICA_EINVAL this is rank 0, or no rank of a group; MICA_EDEVICE a rank is gone;
+ *           MICA_EINTERNAL this rank is not in step with rank 0; MICA_ENOMEM */
+MICA_API mica_status mica_server_follow(const mica_loading_options *options);
 
 /** Where it listens: "http://127.0.0.1:8080" or "unix:PATH". Lives as long as the server; "" for
  *  NULL. */

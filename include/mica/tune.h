@@ -429,6 +429,13 @@ typedef struct mica_tune_options {
                                     []. Gradients of batches are averaged by their number. All
                                     logits are in memory at once. NULL: none */
     void *loss_user;             /* given to loss_fn */
+    struct mica_group *group;    /* ranks that train one adapter (mica/group.h), each with the whole
+                                    model: the batches of an update are divided among them, so
+                                    `accumulate` is a multiple of their number, and by default that.
+                                    All have the same model and options, and see the data and the
+                                    adapter's folder, to which rank 0 writes. Results are those of
+                                    one rank with the same options, parameters in f32 to the bit.
+                                    NULL: this process alone */
 } mica_tune_options;
 
 /** What training came to. */

@@ -1,6 +1,7 @@
 /* FEATURE(name): optional parts, whose macro is 1 in builds that have them (CMakeLists.txt). */
 FEATURE(hub)
 FEATURE(serve)
+FEATURE(kv_events)
 FEATURE(onnx)
 FEATURE(zlib)
 FEATURE(zstd)

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "base/str.h"
 
 MICA_BEGIN
 
@@ -80,6 +81,9 @@ bool mc_path_stat(const char *path, mc_path_info *info);
 
 bool mc_path_is_file(const char *path);
 const char *mc_path_name(const char *path); /* its last part */
+/* Whether a text from a file is the name of an entry of a folder, on whatever system: without
+ * slashes and backslashes, not hidden, and neither "" nor "..". */
+bool mc_is_entry_name(mc_str name);
 bool mc_path_is_dir(const char *path);
 /* The names of a folder's entries that end in `suffix` ("" for all), sorted bytewise, in the arena.
  * Hidden entries are left out.

@@ -237,8 +237,16 @@ bool mc_path_stat(const char *path, mc_path_info *info) {
 }
 
 const char *mc_path_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+    const char *name = path;
+    for (; *path; path++)
+        if (mc_is_slash(*path)) name = path + 1;
+    return name;
+}
+
+bool mc_is_entry_name(mc_str name) {
+    for (size_t i = 0; i < name.len; i++)
+        if (name.ptr[i] == '/' || name.ptr[i] == '\\' || !name.ptr[i]) return false;
+    return name.len > 0 && name.ptr[0] != '.';
 }
 
 bool mc_path_is_file(const char *path) {
@@ -292,7 +300,7 @@ mica_status mc_dir_list(const char *path, const char *suffix, mc_arena *arena, c
 
 char *mc_path_join(const char *dir, const char *name) {
     size_t dir_len = strlen(dir), name_len = strlen(name);
-    bool slash = dir_len > 0 && dir[dir_len - 1] != '/';
+    bool slash = dir_len > 0 && !mc_is_slash(dir[dir_len - 1]);
     char *path = mc_alloc(dir_len + slash + name_len + 1);
     if (!path) return NULL;
     memcpy(path, dir, dir_len);

@@ -8,15 +8,17 @@
 
 #include "base/alloc.h"
 #include "base/filemap.h"
+#include "base/system.h"
 
 static mica_status make(const char *path, mode_t mode) {
     char *copy = mc_strdup(path);
     if (!copy) return mc_fail_nomem(path);
     for (char *at = copy + 1; *copy && *at; at++) {
-        if (*at != '/') continue;
+        char slash = *at;
+        if (!mc_is_slash(slash)) continue;
         *at = '\0';
         (void)mkdir(copy, mode); /* the last one tells whether it worked */
-        *at = '/';
+        *at = slash;
     }
     int code = mkdir(copy, mode), error = errno;
     mc_free(copy);

@@ -4,6 +4,8 @@
  * This is the only place where the library starts a process, and it is done by posix_spawn: nothing
  * forks. The child inherits no descriptor but these three, has default signal handlers and an empty
  * mask, and a process group of its own, which mc_process_close ends. It gets no terminal signals.
+ * On Windows it is in a job and has no console, which comes to the same; the job ends with this
+ * process.
  * If this process dies, however it does, the child reads the end of its input: it must exit then.
  * Writing to a child that is gone is a status: no SIGPIPE is raised. A fork of this process has no
  * part in its children: it holds none of their descriptors, talks to none and ends none.
@@ -26,11 +28,11 @@ MICA_BEGIN
 typedef struct mc_process mc_process;
 
 typedef struct mc_process_options {
-    const char *const
-        *argv;              /* ends with NULL; a name without '/' is looked for on PATH. Borrowed */
-    const char *const *env; /* NAME=VALUE, besides this process's own variables or instead of them;
+    const char *const *argv; /* ends with NULL; a name without '/' is looked for on PATH, on Windows
+                               among .exe files alone. Borrowed */
+    const char *const *env;  /* NAME=VALUE, besides this process's own variables or instead of them;
                                 ends with NULL. NULL: none. Borrowed */
-    size_t max_line_bytes;  /* a longer line is an error */
+    size_t max_line_bytes;   /* a longer line is an error */
 } mc_process_options;
 
 /* Starts a child.
@@ -59,9 +61,9 @@ mica_status mc_process_read(mc_process *process, uint64_t deadline, mc_str *line
  * mc_process_read so far; "" for nothing. Lives until the next call with this process. */
 const char *mc_process_errors(mc_process *process);
 
-/* How a child ended whose output is at its end: "ended with status 1", "was killed by signal 9", or
- * "closed its output". Waits up to a fifth of a second for its end. Static storage or the
- * process's. */
+/* How a child ended whose output is at its end: "ended with status 1", "was killed by signal 9"
+ * (on Windows "was ended by exception 0xC0000005"), or "closed its output". Waits up to a fifth
+ * of a second for its end. Static storage or the process's. */
 const char *mc_process_describe_end(mc_process *process);
 
 int64_t mc_process_id(const mc_process *process);

@@ -4,7 +4,7 @@
 #include "base/process.h"
 
 #include "base/alloc.h"
-#include "base/buffer.h"
+#include "base/process_text.h"
 #include "base/system.h"
 
 #include <errno.h>
@@ -22,17 +22,14 @@
 
 extern char **environ;
 
-enum { STREAMS = 3, CHUNK = 65536, KEPT_ERRORS = 4096, LOOK_US = 1000, END_US = 200000 };
+enum { STREAMS = 3, LOOK_US = 1000, END_US = 200000 };
 
 struct mc_process {
     mc_process *next; /* in the list of all; guarded by its lock */
     bool is_anothers; /* this process is a fork of the one that started it */
     pid_t pid;
     int in, out, err; /* our ends; -1: closed */
-    size_t max_line;
-    mc_buffer lines;    /* output that was read */
-    size_t begin, seen; /* where the next line begins in it; no line feed between there and seen */
-    mc_buffer errors;   /* the last of standard error */
+    mc_process_text text;
     bool ended, waited; /* it has ended; it was waited for */
     char end[48];
 };
@@ -221,7 +218,7 @@ static mica_status start(mc_process *process, const mc_process_options *options,
         *ours[i] = pair[0];
         theirs[i] = pair[1];
     }
-    if (!mc_buffer_reserve(&process->errors, 2 * KEPT_ERRORS)) return mc_fail_nomem("a process");
+    MC_TRY(mc_process_text_init(&process->text, options->max_line_bytes));
     const char **env = merge_env(options->env);
     if (!env) return mc_fail_nomem("a process");
     int error = spawn(options->argv, env, theirs, &process->pid);
@@ -235,7 +232,6 @@ mica_status mc_process_start(const mc_process_options *options, mc_process **out
     mc_process *process = mc_calloc(1, sizeof *process);
     if (!process) return mc_fail_nomem("a process");
     process->in = process->out = process->err = -1;
-    process->max_line = options->max_line_bytes;
     lock_list();
     process->next = list;
     list = process;
@@ -298,69 +294,28 @@ enum { READS = 16 }; /* at once: a child may write faster than it is read */
 
 /* Reads what is there of standard error, up to a bound, and keeps the last of it. */
 static void read_errors(mc_process *process) {
-    mc_buffer *kept = &process->errors;
     for (int i = 0; process->err >= 0 && i < READS; i++) {
-        if (kept->len > KEPT_ERRORS) {
-            memmove(kept->data, kept->data + kept->len - KEPT_ERRORS, KEPT_ERRORS);
-            kept->len = KEPT_ERRORS;
-        }
-        ssize_t n = read(process->err, kept->data + kept->len, KEPT_ERRORS - 1);
+        char *room = mc_process_text_errors_room(&process->text);
+        ssize_t n = read(process->err, room, MC_PROCESS_ERRORS - 1);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
         if (n <= 0)
             close_own(&process->err);
         else
-            kept->len += (size_t)n;
+            process->text.errors.len += (size_t)n;
     }
 }
 
 /* Reads once from standard output, which is ready. */
 static mica_status read_output(mc_process *process) {
-    mc_buffer *lines = &process->lines;
-    if (process->begin > 0) { /* lines that were given out go */
-        lines->len -= process->begin;
-        process->seen -= process->begin;
-        memmove(lines->data, lines->data + process->begin, lines->len);
-        process->begin = 0;
-    }
-    if (!mc_buffer_reserve(lines, CHUNK)) return mc_fail_nomem("the lines of a process");
-    ssize_t n = read(process->out, lines->data + lines->len, CHUNK);
+    char *room = mc_process_text_room(&process->text);
+    if (!room) return mc_fail_nomem("the lines of a process");
+    ssize_t n = read(process->out, room, MC_PROCESS_CHUNK);
     if (n > 0)
-        lines->len += (size_t)n;
+        process->text.lines.len += (size_t)n;
     else if (n == 0 || (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK))
         close_own(&process->out);
     return MICA_OK;
-}
-
-/* Finds the next whole line in what was read. */
-static bool find_line(mc_process *process, mc_str *line) {
-    const mc_buffer *lines = &process->lines;
-    const char *from = lines->data + process->seen;
-    const char *end =
-        lines->len > process->seen ? memchr(from, '\n', lines->len - process->seen) : NULL;
-    if (!end) {
-        process->seen = lines->len;
-        return false;
-    }
-    const char *begin = lines->data + process->begin;
-    *line = (mc_str){begin, (size_t)(end - begin)};
-    process->seen = process->begin = (size_t)(end + 1 - lines->data);
-    return true;
-}
-
-static mica_status too_long(const mc_process *process) {
-    return mc_fail(MICA_EFORMAT, "the process printed a line of more than %zu bytes",
-                   process->max_line);
-}
-
-/* The output is at its end. */
-static void read_end(mc_process *process, mc_str *line, mc_process_got *got) {
-    mc_buffer *lines = &process->lines;
-    read_errors(process);
-    *got = MC_PROCESS_END;
-    if (lines->len > process->begin)
-        *line = (mc_str){lines->data + process->begin, lines->len - process->begin};
-    process->begin = process->seen = lines->len;
 }
 
 mica_status mc_process_read(mc_process *process, uint64_t deadline, mc_str *line,
@@ -368,10 +323,13 @@ mica_status mc_process_read(mc_process *process, uint64_t deadline, mc_str *line
     *line = (mc_str){"", 0};
     *got = MC_PROCESS_LINE;
     MC_TRY(check_own(process));
-    while (!find_line(process, line)) {
-        if (process->lines.len - process->begin > process->max_line) return too_long(process);
+    for (bool found = false;;) {
+        MC_TRY(mc_process_text_next(&process->text, line, &found));
+        if (found) return MICA_OK;
         if (process->out < 0) {
-            read_end(process, line, got);
+            read_errors(process);
+            *got = MC_PROCESS_END;
+            *line = mc_process_text_rest(&process->text);
             return MICA_OK;
         }
         struct pollfd fds[] = {{.fd = process->out, .events = POLLIN},
@@ -384,17 +342,10 @@ mica_status mc_process_read(mc_process *process, uint64_t deadline, mc_str *line
             return MICA_OK;
         }
     }
-    return line->len > process->max_line ? too_long(process) : MICA_OK;
 }
 
 const char *mc_process_errors(mc_process *process) {
-    mc_buffer *kept = &process->errors;
-    if (kept->len > KEPT_ERRORS) {
-        memmove(kept->data, kept->data + kept->len - KEPT_ERRORS, KEPT_ERRORS);
-        kept->len = KEPT_ERRORS;
-    }
-    kept->data[kept->len] = 0; /* there is room: it was reserved */
-    return kept->data;
+    return mc_process_text_errors(&process->text);
 }
 
 /* ---- the end ---- */
@@ -450,7 +401,6 @@ void mc_process_close(mc_process **process, uint64_t grace_us) {
         }
     }
     leave_list(p);
-    mc_buffer_deinit(&p->lines);
-    mc_buffer_deinit(&p->errors);
+    mc_process_text_deinit(&p->text);
     mc_free(p);
 }

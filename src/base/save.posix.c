@@ -30,7 +30,7 @@ static bool same_file(const struct stat *a, const struct stat *b) {
 /* The length of a path without its last name. */
 static size_t folder_bytes(const mc_buffer *path) {
     size_t n = path->len;
-    while (n > 0 && path->data[n - 1] != '/')
+    while (n > 0 && !mc_is_slash(path->data[n - 1]))
         n--;
     return n;
 }
@@ -60,7 +60,8 @@ static mica_status resolve(mc_save *save) {
         ssize_t len = readlink(target->data, link, sizeof link);
         if (len < 0) return MICA_OK; /* no link */
         if (len == sizeof link) return fail_write(save, ENAMETOOLONG);
-        target->len = link[0] == '/' ? 0 : folder_bytes(target);
+        link[len] = '\0';
+        target->len = mc_root_bytes(link) > 0 ? 0 : folder_bytes(target);
         if (!mc_buffer_add(target, link, (size_t)len)) return mc_fail_nomem(save->path);
     }
     return fail_write(save, ELOOP);

@@ -25,9 +25,9 @@ static mica_status fail_make(const mc_save_folder *save, int error) {
 /* The length of a path without its last name and the slashes behind that. */
 static size_t parent_bytes(const char *path) {
     size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/')
+    while (n > 1 && mc_is_slash(path[n - 1]))
         n--;
-    while (n > 0 && path[n - 1] != '/')
+    while (n > 0 && !mc_is_slash(path[n - 1]))
         n--;
     return n;
 }
@@ -134,7 +134,9 @@ static mica_status create(mc_save_folder *save) {
 /* Whether a path's last name is "." or "..", which nothing can be renamed to. */
 static bool ends_in_dots(const char *path) {
     const char *name = path + parent_bytes(path);
-    size_t n = strcspn(name, "/");
+    size_t n = 0;
+    while (name[n] && !mc_is_slash(name[n]))
+        n++;
     return (n == 1 || n == 2) && strncmp(name, "..", n) == 0;
 }
 

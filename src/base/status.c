@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEXT_BYTES 1024
+enum { MADE_BYTES = 1024 /* of what a call makes */, TEXT_BYTES = 1 << 14 /* with contexts */ };
 
 static _Thread_local char last_error[TEXT_BYTES];
 
@@ -69,11 +69,11 @@ static bool is_control(uint32_t codepoint) {
 }
 
 /* Makes text valid UTF-8 without control characters: file names and answers of servers may have any
- * bytes, and a text may be cut within a character. The cut character is removed; other bad bytes
- * become '?'. */
+ * bytes, and a text may be cut within a character. A character that is cut at the end is removed;
+ * other bad bytes become '?'. */
 static void make_printable(char *text) {
     size_t len = strlen(text);
-    if (len == TEXT_BYTES - 1) len -= mc_utf8_unfinished(text, len);
+    len -= mc_utf8_unfinished(text, len);
     text[len] = 0;
     for (size_t i = 0; i < len;) {
         uint32_t codepoint;
@@ -85,18 +85,22 @@ static void make_printable(char *text) {
     }
 }
 
-/* The arguments may point into last_error, so the new text is made in another buffer. */
+/* "<context>: <text>"; the text may be last_error itself, but not the context, which is shorter. */
 static mica_status set_text(mica_status status, const char *context, const char *text) {
-    char made[TEXT_BYTES];
-    snprintf(made, sizeof made, "%s%s%s", context, *context && *text ? ": " : "", text);
-    make_printable(made);
-    memcpy(last_error, made, sizeof made);
-    mc_log_text(MICA_LOG_DEBUG, made);
+    const char *between = *context && *text ? ": " : "";
+    size_t head = strlen(context) + strlen(between), len = strlen(text);
+    if (len > sizeof last_error - 1 - head) len = sizeof last_error - 1 - head;
+    memmove(last_error + head, text, len);
+    last_error[head + len] = 0;
+    memcpy(last_error, context, strlen(context));
+    memcpy(last_error + strlen(context), between, strlen(between));
+    make_printable(last_error);
+    mc_log_text(MICA_LOG_DEBUG, last_error);
     return status;
 }
 
 mica_status mc_fail(mica_status status, const char *fmt, ...) {
-    char text[TEXT_BYTES];
+    char text[MADE_BYTES]; /* the arguments may point into last_error */
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
@@ -104,8 +108,12 @@ mica_status mc_fail(mica_status status, const char *fmt, ...) {
     return set_text(status, "", text);
 }
 
+mica_status mc_fail_text(mica_status status, const char *text) {
+    return set_text(status, "", text);
+}
+
 mica_status mc_fail_errno(int error, const char *fmt, ...) {
-    char text[TEXT_BYTES];
+    char text[MADE_BYTES];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
@@ -121,7 +129,7 @@ mica_status mc_fail_nomem(const char *what) {
 }
 
 mica_status mc_fail_context(mica_status status, const char *fmt, ...) {
-    char text[TEXT_BYTES];
+    char text[MADE_BYTES];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);

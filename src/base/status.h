@@ -10,10 +10,13 @@
 MICA_BEGIN
 
 /* Sets the thread's error text and returns `status`, so that a function can end with it:
- * `return mc_fail(MICA_ESHAPE, "matmul: ...")`. Texts are cut at 1,023 bytes; bytes that are not
- * UTF-8, and control characters other than newlines and tabs become '?'. Arguments may be
+ * `return mc_fail(MICA_ESHAPE, "matmul: ...")`. What is made so is cut at 1,023 bytes; bytes that
+ * are not UTF-8, and control characters other than newlines and tabs become '?'. Arguments may be
  * mica_last_error() itself. */
 mica_status mc_fail(mica_status status, const char *fmt, ...) MC_PRINTF(2, 3);
+
+/* The same of a text that is there, such as a list: it is cut at 16,383 bytes. */
+mica_status mc_fail_text(mica_status status, const char *text);
 
 /* As mc_fail, and appends ": " and the text of errno. Returns the status of errno: ENOENT gives
  * MICA_ENOENT, ENOMEM gives MICA_ENOMEM, all others MICA_EIO. */

@@ -1,4 +1,5 @@
-/* The operating system: clocks, the memory and CPUs that this process may use, pages, threads. */
+/* The operating system: clocks, the memory and CPUs that this process may use, pages, threads, how
+ * its paths are written. */
 #ifndef BASE_SYSTEM_H
 #define BASE_SYSTEM_H
 
@@ -40,6 +41,11 @@ void mc_pages_local(void);
  * and cgroup quota; at least 1. */
 int mc_cpu_count(void);
 int mc_core_count(void);
+
+/* Whether the byte divides the names of a path: a slash, on Windows a backslash, too. */
+bool mc_is_slash(char byte);
+/* How much of a path says where it begins: "/", on Windows also "C:/". 0: in the current folder. */
+size_t mc_root_bytes(const char *path);
 
 /* Waits until the disk itself has what was written to a file or folder. False: errno says why. */
 bool mc_sync(int fd);

@@ -32,6 +32,14 @@ void mc_host_name(char *text, size_t bytes) {
     text[bytes - 1] = '\0';
 }
 
+bool mc_is_slash(char byte) {
+    return byte == '/';
+}
+
+size_t mc_root_bytes(const char *path) {
+    return mc_is_slash(*path);
+}
+
 void *mc_pages_alloc(size_t bytes) {
     if (mc_alloc_should_fail()) return NULL;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);

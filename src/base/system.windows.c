@@ -2,8 +2,10 @@
 #include "base/alloc.h"
 #include "base/numa.h"
 #include "base/windows/posix.h"
+#include "base/windows/processors.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 uint64_t mc_now_us(void) {
@@ -33,6 +35,15 @@ void mc_host_name(char *text, size_t bytes) {
     if (gethostname(text, bytes) != 0) text[0] = '?', text[1] = '\0';
 }
 
+bool mc_is_slash(char byte) {
+    return byte == '/' || byte == '\\';
+}
+
+size_t mc_root_bytes(const char *path) {
+    size_t n = ((*path | 32) >= 'a' && (*path | 32) <= 'z' && path[1] == ':') ? 2 : 0;
+    return n + mc_is_slash(path[n]); /* "C:name" begins in that disk's current folder */
+}
+
 /* ---- memory ---- */
 
 /* The job's limit is what a container or a scheduler sets. */
@@ -55,9 +66,37 @@ uint64_t mc_memory_bytes(void) {
     return known && memory.ullTotalPhys < limit ? memory.ullTotalPhys : limit;
 }
 
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static size_t large_page; /* 0: the user has no right to large pages */
+
+/* "Lock pages in memory", which an administrator gives to users; a program has to ask for it. */
+static void ask_large_pages(void) {
+    HANDLE token;
+    TOKEN_PRIVILEGES wanted = {.PrivilegeCount = 1,
+                               .Privileges = {{.Attributes = SE_PRIVILEGE_ENABLED}}};
+    if (!OpenProcessToken(GetCurrentProcess(), TOKEN_ADJUST_PRIVILEGES | TOKEN_QUERY, &token))
+        return;
+    if (LookupPrivilegeValueW(NULL, L"SeLockMemoryPrivilege", &wanted.Privileges[0].Luid) &&
+        AdjustTokenPrivileges(token, FALSE, &wanted, 0, NULL, NULL) &&
+        GetLastError() == ERROR_SUCCESS) /* not ERROR_NOT_ALL_ASSIGNED */
+        large_page = GetLargePageMinimum();
+    CloseHandle(token);
+}
+
+/* Of a large block, whose last page may be empty for the most part. */
+static void *large_alloc(size_t bytes) {
+    enum { PAGES = 8 };
+    pthread_once(&once, ask_large_pages);
+    if (large_page == 0 || bytes / PAGES < large_page) return NULL;
+    size_t rest = bytes % large_page;
+    return VirtualAlloc(NULL, rest ? bytes + large_page - rest : bytes,
+                        MEM_RESERVE | MEM_COMMIT | MEM_LARGE_PAGES, PAGE_READWRITE);
+}
+
 void *mc_pages_alloc(size_t bytes) {
     if (mc_alloc_should_fail()) return NULL;
-    return VirtualAlloc(NULL, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+    void *pages = large_alloc(bytes); /* there may be none that lie together */
+    return pages ? pages : VirtualAlloc(NULL, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
 }
 
 void mc_pages_free(void *memory, size_t bytes) {
@@ -65,7 +104,7 @@ void mc_pages_free(void *memory, size_t bytes) {
     if (memory) VirtualFree(memory, 0, MEM_RELEASE);
 }
 
-/* Large pages take a right that programs do not have unless an administrator gives it. */
+/* They are freed as what malloc gave, which has no large pages. */
 void *mc_table_alloc(size_t bytes) {
     return mc_alloc(bytes);
 }
@@ -80,51 +119,44 @@ bool mc_sync(int fd) {
 
 /* ---- processors ---- */
 
-/* A machine with more than 64 CPUs has groups of them; an affinity mask is of one group. */
-static bool is_usable(const GROUP_AFFINITY *core, KAFFINITY mask, bool one_group) {
-    return !one_group || (core->Mask & mask) != 0;
+/* Rows of GetLogicalProcessorInformationEx, freed with free; NULL: the system does not tell. */
+static char *rows_of(LOGICAL_PROCESSOR_RELATIONSHIP kind, DWORD *bytes) {
+    *bytes = 0;
+    GetLogicalProcessorInformationEx(kind, NULL, bytes);
+    char *rows = malloc(*bytes > 0 ? *bytes : 1);
+    if (rows && *bytes > 0 && GetLogicalProcessorInformationEx(kind, (void *)rows, bytes))
+        return rows;
+    free(rows);
+    return NULL;
 }
 
-/* Counts CPUs and cores that this process may use: those of the fastest kind that it has, as slow
- * ones would delay a region. False: the system does not tell. */
-static bool count(int *cpus, int *cores) {
-    DWORD bytes = 0;
+/* CPUs that this process may use, of the fastest kind. returns  the number of their cores; 0: the
+ * system does not tell. Where there are several groups of CPUs, an affinity mask tells of one. */
+static int count_cores(mc_bits *usable) {
+    DWORD bytes;
     DWORD_PTR mask = 0, all = 0;
-    GetLogicalProcessorInformationEx(RelationProcessorCore, NULL, &bytes);
-    char *rows = bytes ? malloc(bytes) : NULL;
-    bool known = rows && GetLogicalProcessorInformationEx(
-                             RelationProcessorCore,
-                             (SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX *)(void *)rows, &bytes);
-    bool one_group = GetActiveProcessorGroupCount() == 1 &&
-                     GetProcessAffinityMask(GetCurrentProcess(), &mask, &all);
-    int fastest = -1;
-    *cpus = *cores = 0;
-    for (DWORD at = 0; known && at < bytes;) {
-        const SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX *row = (void *)(rows + at);
-        const PROCESSOR_RELATIONSHIP *core = &row->Processor;
-        at += row->Size;
-        if (core->EfficiencyClass < fastest || !is_usable(core->GroupMask, mask, one_group))
-            continue;
-        if (core->EfficiencyClass > fastest) *cpus = *cores = 0;
-        fastest = core->EfficiencyClass;
-        *cores += 1;
-        *cpus +=
-            __builtin_popcountll(one_group ? core->GroupMask->Mask & mask : core->GroupMask->Mask);
-    }
+    mc_bits allowed = {0};
+    char *rows = rows_of(RelationProcessorCore, &bytes);
+    bool masked = GetActiveProcessorGroupCount() == 1 &&
+                  GetProcessAffinityMask(GetCurrentProcess(), &mask, &all);
+    for (int i = 0; masked && i < (int)(8 * sizeof mask); i++)
+        if (mask >> i & 1) mc_bits_add(&allowed, i);
+    int cores = rows ? mc_processor_cores(rows, bytes, masked ? &allowed : NULL, usable) : 0;
     free(rows);
-    return *cores > 0;
+    return cores;
 }
 
 int mc_cpu_count(void) {
-    int cpus, cores;
-    if (count(&cpus, &cores)) return cpus;
+    mc_bits usable;
+    if (count_cores(&usable) > 0) return mc_bits_count(&usable);
     DWORD n = GetActiveProcessorCount(ALL_PROCESSOR_GROUPS);
     return n > 0 ? (int)n : 1;
 }
 
 int mc_core_count(void) {
-    int cpus, cores;
-    return count(&cpus, &cores) ? cores : mc_cpu_count();
+    mc_bits usable;
+    int cores = count_cores(&usable);
+    return cores > 0 ? cores : mc_cpu_count();
 }
 
 /* ---- threads ---- */
@@ -144,14 +176,31 @@ int mc_thread_start(pthread_t *thread, void *(*run)(void *context), void *contex
     return error;
 }
 
-static void bind_nothing(pthread_t thread, const mc_bits *cpus) {
-    (void)thread, (void)cpus;
+/* ---- memory nodes ---- */
+
+/* A thread runs in one group of CPUs: that of the first. */
+static void bind_thread(pthread_t thread, const mc_bits *cpus) {
+    GROUP_AFFINITY group = {.Mask = 0};
+    for (int cpu = 0; cpu < MC_MAX_CPUS; cpu++) {
+        if (!mc_bits_has(cpus, cpu)) continue;
+        if (group.Mask == 0) group.Group = (WORD)(cpu / 64);
+        if (cpu / 64 == group.Group) group.Mask |= (KAFFINITY)1 << cpu % 64;
+    }
+    if (group.Mask != 0) SetThreadGroupAffinity(pthread_gethandle(thread), &group, NULL);
 }
 
 void mc_numa_here(mc_numa *numa) {
-    *numa = (mc_numa){.nodes = 1, .bind = bind_nothing};
+    /* $MICA_NUMA: off: threads and memory are not spread over memory nodes */
+    const char *wanted = getenv("MICA_NUMA");
+    DWORD bytes;
+    *numa = (mc_numa){.nodes = 1, .bind = bind_thread};
+    if ((wanted && strcmp(wanted, "off") == 0) || count_cores(&numa->usable) == 0) return;
+    char *rows = rows_of(RelationNumaNode, &bytes);
+    if (rows) mc_processor_nodes(rows, bytes, numa);
+    free(rows);
 }
 
+/* Windows has no such policy of memory. */
 bool mc_pages_interleave(void) {
     return false;
 }

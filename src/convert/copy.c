@@ -82,8 +82,7 @@ static mica_status copy_folder(const char *from, const char *to, bool (*wanted)(
 
 static mica_status copy_module(const char *from_dir, const char *to_dir, mc_str path) {
     char name[256];
-    if (!path.len || path.len >= sizeof name || memchr(path.ptr, '/', path.len) ||
-        mc_str_starts(path, MC_STR(".")))
+    if (path.len >= sizeof name || !mc_is_entry_name(path))
         return MICA_OK; /* the model's own folder; others are none of a model */
     snprintf(name, sizeof name, "%.*s", MC_STR_ARG(path));
     char *from = mc_path_join(from_dir, name), *to = mc_path_join(to_dir, name);

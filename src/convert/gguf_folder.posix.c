@@ -34,7 +34,7 @@ static mica_status no_memory(void) {
 static mica_status check_name(const char *name) {
     for (const char *part = name;;) {
         size_t n = strcspn(part, "/");
-        if (n == 0 || part[0] == '.')
+        if (!mc_is_entry_name((mc_str){part, n}))
             return mc_fail(MICA_EINVAL, "mica_gguf_folder: the name '%.100s' is none of a model",
                            name);
         if (!part[n]) return MICA_OK;

@@ -41,7 +41,7 @@ static mica_status look_at(const mica_program *program, mica_candidate *c) {
     c->seconds = cost.seconds;
     c->state = cost.seconds > 0 ? MICA_CANDIDATE_ESTIMATED : MICA_CANDIDATE_UNMEASURED;
     if (cost.seconds <= 0)
-        snprintf(c->reason, sizeof c->reason, "it is unmeasured: mica devices --calibrate");
+        snprintf(c->reason, sizeof c->reason, "it is unmeasured: calibrate it");
     else if (cost.cpu_ops > 0)
         snprintf(c->reason, sizeof c->reason, "estimated; %" PRIu64 " ops on the CPU",
                  cost.cpu_ops);

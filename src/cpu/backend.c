@@ -240,7 +240,22 @@ static bool cpu_takes_memory(const void *state, mc_op op) {
     return takes[op];
 }
 
+static mc_prepare cpu_prepares(const mc_call *call) {
+    if (call->op == MC_OP_CONV_GENERAL) return mc_conv_prepares(call);
+    bool integers = call->op == MC_OP_INTEGER_MATMUL || call->op == MC_OP_INTEGER_CONV;
+    return integers ? mc_integer_prepares(call) : (mc_prepare){.bytes = 0};
+}
+
+static void cpu_prepare(const mc_call *call, const mc_prepare *what, void *scratch, void *to) {
+    if (call->op == MC_OP_CONV_GENERAL)
+        mc_conv_prepare(call, what, scratch, to);
+    else
+        mc_integer_prepare(call, to);
+}
+
 const mc_step_ops mc_cpu_steps = {
+    .prepares = cpu_prepares,
+    .prepare = cpu_prepare,
     .find = cpu_find,
     .takes_memory = cpu_takes_memory,
     .joint = cpu_joint,

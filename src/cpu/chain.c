@@ -9,6 +9,9 @@
 /* of a region: a block of each of a few arrays stays in the first-level cache */
 #define REGION_BLOCK 4096
 
+/* of a chain by rows; units may be rows themselves, and then all go at once */
+#define ROWS_BLOCK 16384
+
 typedef enum operands { ALL, EACH, FIRST, SECOND } operands;
 
 static const struct stage_row {
@@ -69,6 +72,7 @@ static void find_rows(mc_stage *stage, const mc_layout *x, int axis) {
 mica_status mc_chain_measure(mc_chain *chain, const mc_call *call, int n) {
     chain->call = call;
     chain->n = chain->n_calls = n;
+    chain->span = n > 0 && call->span > n ? call->span : n;
     chain->bytes = 0;
     for (int i = 0; i < n; i++) {
         mc_stage *stage = &chain->stages[i];
@@ -110,8 +114,15 @@ void mc_chain_rows(const mc_chain *chain, int64_t begin, int64_t end, int worker
     }
 }
 
+/* Rows as many as stay in a near cache. */
 static void run_rows(void *context, int64_t begin, int64_t end, int worker) {
-    mc_chain_rows(context, begin, end, worker);
+    const mc_chain *chain = context;
+    int64_t max = 1;
+    for (int i = 0; i < chain->n; i++)
+        if (chain->stages[i].units > max) max = chain->stages[i].units;
+    int64_t rows = ROWS_BLOCK / (max / chain->stages[0].rows + 1) + 1;
+    for (int64_t at = begin; at < end; at += rows)
+        mc_chain_rows(chain, at, end - at < rows ? end : at + rows, worker);
 }
 
 static void run_blocks(void *context, int64_t begin, int64_t end, int worker) {
@@ -140,29 +151,38 @@ static bool is_coarse(const mc_chain *chain, int64_t rows) {
 
 /* ---- element-wise stages ---- */
 
-/* Rows shorter than this are faster by the ops' own loops. */
-#define MIN_ROW (4 * MK_STEP_TILE)
+/* Fewer elements than this at a time are faster by the ops' own loops. */
+#define MIN_PIECE (4 * MK_STEP_TILE)
 
-/* Elements that a stage does at a time. */
-static int64_t row_of(const mc_chain *chain, const mc_stage *s) {
+/* Elements that a stage does at a time, of a thread's share. */
+static int64_t piece_of(const mc_chain *chain, const mc_stage *s) {
     if (chain->n == 1 || chain->call->axis == MC_BY_ELEMENT) return s->units;
-    return s->rows > 0 && s->outer > 0 ? s->units / (s->outer * s->rows) : 0;
+    if (s->rows == 0 || s->outer == 0) return 0;
+    int64_t rows = s->rows / mc_cpu_of(chain->call)->threads;
+    return s->units / (s->outer * s->rows) * (rows > 1 ? rows : 1);
 }
 
-/* How many stages from i on can run as one loop: in a region all that follow each other. */
+/* Whether two stages that go element by element have the same elements in each row. */
+static bool have_same_rows(const mc_stage *a, const mc_stage *b) {
+    return a->outer == b->outer && a->rows == b->rows && a->units == b->units;
+}
+
+/* How many stages from i on can run as one loop. */
 static int count_fusible(const mc_chain *chain, int i) {
     bool region = chain->call->axis == MC_BY_ELEMENT;
+    const mc_stage *first = &chain->stages[i];
     int n = 0;
     if (i >= chain->n_calls) return 0;
-    if (row_of(chain, &chain->stages[i]) < (region ? MK_STEP_TILE : MIN_ROW)) return 0;
-    while (i + n < chain->n_calls && (region || n == 0) && mc_can_fuse(&chain->call[i + n]))
+    if (piece_of(chain, first) < (region ? MK_STEP_TILE : MIN_PIECE)) return 0;
+    while (i + n < chain->n_calls && (region || have_same_rows(first, &chain->stages[i + n])) &&
+           mc_can_follow(&chain->call[i], n))
         n++;
     return n;
 }
 
 void mc_chain_fuse(mc_chain *chain, mc_fusion *fusion) {
     int to = 0, n;
-    fusion->n_steps = fusion->n_fused = 0;
+    fusion->n_steps = fusion->n_fused = fusion->n_tables = 0;
     for (int i = 0; i < chain->n; i += n, to++) {
         mc_stage stage = chain->stages[i];
         double worth = 0;
@@ -170,8 +190,8 @@ void mc_chain_fuse(mc_chain *chain, mc_fusion *fusion) {
         for (int k = 0; k < n; k++)
             worth += 1 / (double)chain->stages[i + k].grain;
         if (n > 0)
-            mc_stage_set(&stage, mc_run_fused, mc_fuse(fusion, &chain->call[i], n), stage.units,
-                         (int64_t)(1 / worth));
+            mc_stage_set(&stage, mc_run_fused, mc_fuse(fusion, &chain->call[i], n, chain->span - i),
+                         stage.units, (int64_t)(1 / worth));
         else
             n = 1;
         chain->stages[to] = stage;

@@ -14,6 +14,7 @@
 typedef struct mc_chain {
     const mc_call *call; /* the first call */
     int n, n_calls;      /* stages; the calls' stages come first */
+    int span;            /* calls from the first on that run together, also behind the chain */
     size_t bytes;        /* of memory for the calls' stages */
     mc_stage stages[MC_MAX_CHAIN + 1];
 } mc_chain;

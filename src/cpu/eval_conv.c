@@ -1,15 +1,17 @@
 /* Convolutions, as products of rows of x and panels of the kernel.
  *
  * A row of the left side is a window of x: [taps, C / groups] for a place of the result; the right
- * side is the kernel, whose columns are put into panels: before all else, or, if there is one block
- * of places only, some at a time in a near cache. Windows are read where they lie: a
- * list says where the elements of each are. Only windows of few channels are copied, a block at a
- * time. A unit of work is a block of places and a range of output channels. Each sum adds its terms
- * in one order, whatever the units are. What follows element by element is done to each part of the
- * result as it is made (cpu/tail.h).
+ * side is the kernel, whose columns are put into panels: once, if it is a constant, else before all
+ * else, or, if there is one block of places only, some at a time in a near cache. Windows are read
+ * where they lie: a list says where the elements of each are. Of few channels, a line of a window
+ * is one element, in a copy of x that has its padding; where that cannot be, windows are copied, a
+ * block at a time. A unit of work is a block of places and a range of output channels.
+ * Each sum adds its terms in one order, whatever the units are. What follows element by element is
+ * done to each part of the result as it is made (cpu/tail.h).
  *
  * Where each channel has a filter of its own (depthwise), there is nothing to multiply as matrices:
- * a place of the result is the sum of rows of x, each times a row of weights. */
+ * a place of the result is the sum of rows of x, each times a row of weights. Filters of 3 x 3 go
+ * another way, too (cpu/winograd.h). */
 #include <string.h>
 
 #include "base/integer.h"
@@ -19,6 +21,7 @@
 #include "cpu/rows.h"
 #include "cpu/tail.h"
 #include "cpu/windows.h"
+#include "cpu/winograd.h"
 
 #define BLOCK_BYTES (256 * 1024) /* of the windows of a unit */
 #define BLOCK_MIN 12             /* places of a block */
@@ -26,7 +29,8 @@
 #define NEAR_BYTES (256 * 1024) /* of panels that one block meets, which are put together for it */
 #define NEAR_PANELS 4           /* of them, at least */
 #define UNITS_EACH 4            /* units for a thread, at least */
-#define GATHER_BELOW 16         /* channels of a group: windows of fewer are copied */
+#define GATHER_BELOW 16         /* channels of a group: windows of fewer are joined or copied */
+#define JOIN_TAPS 1024          /* of a line of a window that is one element, at most */
 #define DEPTHWISE_MIN 4         /* channels */
 #define MAX_KERNEL (INT64_C(1) << 44) /* numbers, if it is a view of few: sizes do not overflow */
 
@@ -34,12 +38,15 @@ typedef struct work {
     const mc_call *call;
     const mk_kernels *kern;
     mc_windows windows;
-    int64_t groups, each, outs; /* each, outs: channels of a group */
+    int64_t groups, each, outs; /* outs: channels of a group; each: of x, or a line of a window */
     int64_t depth;              /* taps * each */
-    bool depthwise, gathers;
-    const float *x; /* [n, spatial.., channels], channels contiguous */
-    const float *w; /* [groups * outs, depth], or NULL: its layout is another one */
-    float *panels;  /* of each group; NULL: each unit makes its own; depthwise: [taps, channels] */
+    bool depthwise, gathers, joins;
+    int64_t before, line; /* joins: places in front of a line of x, and of one with its padding */
+    const float *x;       /* [n, spatial.., channels], channels contiguous */
+    const float *w;       /* [groups * outs, depth], or NULL: its layout is another one */
+    const float *panels;  /* of each group; NULL: each unit makes its own; depthwise: [taps,
+                            channels] */
+    float *made;          /* the same, to be filled in this run; NULL: they are there */
     int64_t panels_each, near; /* of a group; of a unit at a time */
     int64_t part_taps, part;   /* terms of these at a time: taps, and elements of each */
     int64_t block, blocks;     /* places */
@@ -60,7 +67,7 @@ static const float *see_rows(const work *w, int64_t begin, int64_t end, float *c
     const mc_operand *k = &w->call->in[1];
     const mc_layout *l = k->layout;
     int last = l->ndim - 1;
-    int64_t n = l->shape[last], taps = w->windows.taps;
+    int64_t n = l->shape[last], taps = n > 0 ? w->depth / n : 0;
     if (w->w) return w->w + begin * w->depth;
     mc_row_walk walk = mc_row_walk_begin(l, last, begin * taps);
     for (int64_t r = 0; r < (end - begin) * taps; r++, mc_row_walk_next(&walk))
@@ -83,7 +90,7 @@ static void pack(const work *w, int64_t begin, int64_t end, int64_t at, int64_t 
 static void pack_panels(void *context, int64_t begin, int64_t end, int worker) {
     const work *w = context;
     float *copy = (float *)(void *)(w->scratch + (size_t)worker * w->worker_bytes + w->list_bytes);
-    pack(w, begin, end, 0, w->depth, copy, w->panels + begin * w->depth * MK_PANEL);
+    pack(w, begin, end, 0, w->depth, copy, w->made + begin * w->depth * MK_PANEL);
 }
 
 /* The kernel's elements of each tap side by side. */
@@ -93,8 +100,59 @@ static void pack_filters(void *context, int64_t begin, int64_t end, int worker) 
     for (int64_t c = begin; c < end; c++) {
         const float *from = see_rows(w, c, c + 1, copy);
         for (int64_t t = 0; t < w->depth; t++)
-            w->panels[t * w->groups + c] = from[t];
+            w->made[t * w->groups + c] = from[t];
     }
+}
+
+/* ---- lines with their padding ---- */
+
+typedef struct lines {
+    const work *w;
+    float *to;
+} lines;
+
+/* Lines [begin, end) of x, along its last axis of places, with zeros at their ends. */
+static void copy_lines(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const lines *c = context;
+    const mc_operand *x = &c->w->call->in[0];
+    const mc_layout *l = x->layout;
+    int last = l->ndim - 1;
+    int64_t n = l->shape[last - 1], each = l->shape[last], whole = c->w->line * each;
+    int64_t place = l->strides[last - 1], channel = l->strides[last];
+    for (int64_t line = begin; line < end; line++) {
+        int64_t offset = mc_row_offset(l, last - 1, line);
+        float *to = c->to + line * whole;
+        memset(to, 0, (size_t)whole * sizeof *to);
+        to += c->w->before * each;
+        for (int64_t k = 0; n > 0 && l->dtype == MICA_F32 && k < each; k++) {
+            const float *from = (const float *)x->data + offset + k * channel;
+            for (int64_t i = 0; i < n; i++)
+                to[i * each + k] = from[i * place];
+        }
+        for (int64_t i = 0; l->dtype != MICA_F32 && i < n; i++)
+            mc_widen(c->w->kern, l->dtype, x->data, offset + i * place, channel, each,
+                     to + i * each);
+    }
+}
+
+static int64_t count_lines(const work *w) {
+    return w->windows.images * w->windows.axes[0].length * w->windows.axes[1].length;
+}
+
+/* Makes a line of a window one element, where a copy of x has no more padding than elements. */
+static void join_lines(work *w) {
+    mc_window *d = &w->windows.axes[2];
+    w->joins = w->gathers && w->groups == 1 && d->size <= JOIN_TAPS && d->dilation == 1 &&
+               d->base == 1 && !w->windows.flip && d->lo >= 0 && d->lo < d->size && d->hi >= 0 &&
+               d->hi < d->size && d->lo + d->hi <= d->length;
+    if (!w->joins) return;
+    w->gathers = false;
+    w->before = d->lo;
+    w->line = d->lo + d->length + d->hi;
+    w->each *= d->size;
+    w->windows.taps /= d->size;
+    *d = (mc_window){.length = w->line, .size = 1, .stride = d->stride, .dilation = 1, .base = 1};
 }
 
 /* ---- units ---- */
@@ -123,6 +181,11 @@ static mk_terms all_terms(const work *w) {
     return (mk_terms){.taps = taps, .apart = taps, .c = w->gathers ? w->depth : w->each};
 }
 
+/* Whether sums are of some terms at a time. */
+static bool in_parts(const work *w) {
+    return !w->depthwise && w->part_taps * w->part < w->depth;
+}
+
 /* Computes a part of the result: `count` places from `first` on, channels [begin, end) of a group,
  * whose panels these are. */
 static void compute(const work *w, int64_t first, int64_t count, int64_t group, int64_t begin,
@@ -137,7 +200,8 @@ static void compute(const work *w, int64_t first, int64_t count, int64_t group, 
                              &last, y, y_stride);
 }
 
-/* The same of few panels, which are made of some terms at a time: sums are in scratch between. */
+/* The same of few panels, of some terms at a time, which are made here unless they are there: sums
+ * are in scratch between. */
 static void compute_near(const work *w, int64_t first, int64_t count, int64_t group, int64_t begin,
                          int64_t end, const float *const *list, float *near, float *y,
                          int64_t y_stride) {
@@ -145,18 +209,20 @@ static void compute_near(const work *w, int64_t first, int64_t count, int64_t gr
     const mk_epilogue last = mc_tail_end(&w->tail, first, group * w->outs + begin), none = {0};
     int64_t n = end - begin, at = group * w->panels_each + begin / MK_PANEL;
     int64_t panels = (n + MK_PANEL - 1) / MK_PANEL;
-    float *sums = near + w->near * MK_PANEL * w->part_taps * w->part;
-    float *copy = sums + (w->part_taps * w->part < w->depth ? w->near * MK_PANEL * w->block : 0);
-    mk_terms terms = {.apart = all.apart};
+    float *sums = near + (w->panels ? 0 : w->near * MK_PANEL * w->part_taps * w->part);
+    float *copy = sums + (in_parts(w) ? w->near * MK_PANEL * w->block : 0);
+    const float *there = w->panels ? w->panels + at * MK_PANEL * w->depth : NULL;
+    mk_terms terms = {.apart = all.apart, .panel = there ? w->depth * MK_PANEL : 0};
     for (int64_t t = 0; t < all.taps; t += terms.taps)
         for (int64_t l = 0; l < all.c; l += terms.c) {
             terms.taps = mc_min(w->part_taps, all.taps - t);
             terms.c = mc_min(w->part, all.c - l);
             terms.first = l;
             bool ends = t + terms.taps == all.taps && l + terms.c == all.c;
-            pack(w, at, at + panels, t * all.c + l, terms.taps * terms.c, copy, near);
-            w->kern->conv_panels(count, n, &terms, list + t, near, ends ? &last : &none,
-                                 ends ? y : sums, ends ? y_stride : w->near * MK_PANEL);
+            if (!there) pack(w, at, at + panels, t * all.c + l, terms.taps * terms.c, copy, near);
+            w->kern->conv_panels(
+                count, n, &terms, list + t, there ? there + (t * all.c + l) * MK_PANEL : near,
+                ends ? &last : &none, ends ? y : sums, ends ? y_stride : w->near * MK_PANEL);
             terms.from = sums;
             terms.from_stride = w->near * MK_PANEL;
         }
@@ -166,7 +232,7 @@ static void compute_near(const work *w, int64_t first, int64_t count, int64_t gr
 static void compute_all(const work *w, int64_t first, int64_t count, int64_t group, int64_t begin,
                         int64_t end, char *scratch, float *y, int64_t y_stride) {
     const float *const *list = find_block(w, group, first, count, scratch);
-    if (w->panels) {
+    if (w->panels && !in_parts(w)) {
         compute(w, first, count, group, begin, end, list, y, y_stride);
         return;
     }
@@ -221,6 +287,7 @@ static void describe(const mc_call *call, work *w) {
     w->depthwise = w->each == 1 && w->outs == 1 && w->groups >= DEPTHWISE_MIN;
     w->gathers = !w->depthwise && w->windows.taps > 1 && w->each < GATHER_BELOW;
     w->panels_each = (w->outs + MK_PANEL - 1) / MK_PANEL;
+    join_lines(w);
 }
 
 /* Blocks of places, and ranges of channels if there are too few blocks for all threads. */
@@ -262,7 +329,7 @@ static void divide_near(work *w) {
 
 /* Whether units make their own panels. */
 static bool packs_near(const work *w) {
-    return !w->depthwise && w->blocks == 1 && w->depth > 0;
+    return !w->depthwise && !w->call->prepared && w->blocks == 1 && w->depth > 0;
 }
 
 /* Sizes of a worker's scratch: a panel's rows of w lie behind the panels, or where copies of
@@ -274,7 +341,7 @@ static void measure_worker(work *w) {
     bool wide = w->call->out.layout->dtype != MICA_F32, near = packs_near(w);
     int64_t terms = w->part_taps * w->part;
     int64_t panels = near ? w->near * MK_PANEL * terms + rows : 0;
-    if (near && terms < w->depth) panels += w->near * MK_PANEL * w->block; /* sums */
+    if (in_parts(w)) panels += w->near * MK_PANEL * w->block; /* sums */
     w->list_bytes = pad((size_t)(w->block * taps) * sizeof(float *));
     w->copy_bytes = pad((size_t)(near ? copies : mc_max(copies, rows)) * sizeof(float));
     w->near_bytes = pad((size_t)panels * sizeof(float));
@@ -282,16 +349,21 @@ static void measure_worker(work *w) {
                       (wide ? pad((size_t)(w->block * w->range) * sizeof(float)) : 0);
 }
 
+/* Of all panels, or filters of channels. */
+static int64_t panel_floats(const work *w) {
+    return w->groups * (w->depthwise ? 1 : w->panels_each * MK_PANEL) * w->depth;
+}
+
 /* Takes scratch and prepares what is in it. *done: there is nothing else to do. */
 static mica_status prepare(work *w, bool *done) {
     const mc_call *call = w->call;
     const mc_operand *x = &call->in[0], *k = &call->in[1];
-    int64_t columns = w->groups * w->outs;
-    size_t x_bytes = pad((size_t)mc_rows_scratch(x) * sizeof(float));
+    int64_t columns = w->groups * w->outs, channels = x->layout->shape[x->layout->ndim - 1];
+    int64_t copied = w->joins ? count_lines(w) * w->line * channels : mc_rows_scratch(x);
+    size_t x_bytes = pad((size_t)copied * sizeof(float));
     size_t zeros = pad((size_t)(w->depthwise ? w->groups : w->each) * sizeof(float));
-    int64_t columns_each = w->depthwise ? 1 : packs_near(w) ? 0 : w->panels_each * MK_PANEL;
-    int64_t floats = w->groups * columns_each * w->depth;
-    size_t panels = pad((size_t)floats * sizeof(float));
+    size_t panels = 0;
+    if (!call->prepared && !packs_near(w)) panels = pad((size_t)panel_floats(w) * sizeof(float));
     measure_worker(w);
     MC_TRY(mc_tail_measure(call, columns, &w->tail));
     size_t bytes = x_bytes + zeros + panels + pad(w->tail.bytes);
@@ -301,12 +373,20 @@ static mica_status prepare(work *w, bool *done) {
     if (*done) return MICA_OK;
     if (!memory) return MICA_ENOMEM;
     w->scratch = memory + bytes;
-    w->panels = packs_near(w) ? NULL : (float *)(void *)(memory + x_bytes + zeros);
+    if (!call->prepared && !packs_near(w)) w->made = (float *)(void *)(memory + x_bytes + zeros);
+    w->panels = call->prepared ? call->prepared : w->made;
     w->w = is_dense_f32(k->layout) ? k->data : NULL;
     memset(memory + x_bytes, 0, zeros);
-    mc_rows rows = mc_rows_get(call, x, (float *)(void *)memory);
-    w->windows.x = (const char *)rows.data;
-    w->windows.step = rows.stride * (int64_t)sizeof(float);
+    if (w->joins) {
+        lines copy = {w, (float *)(void *)memory};
+        mc_cpu_for(call, count_lines(w), mc_grain(w->line * channels), copy_lines, &copy);
+        w->windows.x = memory;
+        w->windows.step = channels * (int64_t)sizeof(float);
+    } else {
+        mc_rows rows = mc_rows_get(call, x, (float *)(void *)memory);
+        w->windows.x = (const char *)rows.data;
+        w->windows.step = rows.stride * (int64_t)sizeof(float);
+    }
     w->windows.bytes = (w->depthwise ? w->groups : w->each) * (int64_t)sizeof(float);
     w->windows.outside = memory + x_bytes;
     return mc_tail_prepare(call, columns, memory + x_bytes + zeros + panels, &w->tail);
@@ -320,16 +400,46 @@ mica_status mc_eval_conv(const mc_call *call) {
     if (kernel > MAX_KERNEL)
         return mc_fail(MICA_ENOMEM, "out of memory: conv_general: a kernel of %lld numbers",
                        (long long)kernel);
+    if (mc_winograd_fits(call)) return mc_winograd_eval(call);
     describe(call, &w);
     divide(&w, mc_cpu_of(call)->threads);
     divide_near(&w);
     MC_TRY(prepare(&w, &done));
     if (done) return MICA_OK;
-    if (w.depthwise)
+    if (w.made && w.depthwise)
         mc_cpu_for(call, w.groups, mc_grain(w.depth), pack_filters, &w);
-    else if (w.panels)
+    else if (w.made)
         mc_cpu_for(call, w.groups * w.panels_each, mc_grain(MK_PANEL * w.depth), pack_panels, &w);
     int64_t units = (w.depthwise ? 1 : w.groups) * w.blocks * w.ranges;
     mc_cpu_for(call, units, mc_grain(w.block * w.range * w.depth), run_units, &w);
     return MICA_OK;
+}
+
+/* ---- constants ---- */
+
+mc_prepare mc_conv_prepares(const mc_call *call) {
+    work w = {0};
+    const mc_layout *k = call->in[1].layout;
+    if (mc_layout_size(call->out.layout) == 0 || !is_dense_f32(k) || mc_layout_size(k) > MAX_KERNEL)
+        return (mc_prepare){.bytes = 0};
+    if (mc_winograd_fits(call)) return mc_winograd_prepares(call);
+    describe(call, &w);
+    return (mc_prepare){.operand = 1,
+                        .form = (uint64_t)w.groups,
+                        .bytes = (size_t)panel_floats(&w) * sizeof(float)};
+}
+
+void mc_conv_prepare(const mc_call *call, const mc_prepare *what, void *scratch, void *to) {
+    if (what->form == MC_FORM_WINOGRAD) {
+        mc_winograd_prepare(call, what, scratch, to);
+        return;
+    }
+    work w = {0};
+    describe(call, &w);
+    w.w = call->in[1].data;
+    w.made = to;
+    if (w.depthwise)
+        pack_filters(&w, 0, w.groups, 0);
+    else
+        pack_panels(&w, 0, w.groups * w.panels_each, 0);
 }

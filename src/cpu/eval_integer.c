@@ -1,11 +1,11 @@
 /* Products of integers: integer_matmul and integer_conv.
  *
- * Rows of x and of w are put into words and panels that the kernels multiply (integer_list.h):
- * before all else, or, if there is one block of rows only, some panels at a time in a near cache. A
- * unit of work is a block of rows, which for a convolution are windows that are read where they
- * lie, and a range of columns. Its sums leave scratch with their zero point, scale and bias, and go
- * through the steps behind the op that go element by element (cpu/tail.h). Few rows are multiplied
- * as they are: putting w into panels would take longer. */
+ * Rows of x and of w are put into words and panels that the kernels multiply (integer_list.h): w
+ * once, if it is a constant, else before all else, or, if there is one block of rows only, some
+ * panels at a time in a near cache. A unit of work is a block of rows, which for a convolution are
+ * windows that are read where they lie, and a range of columns. Its sums leave scratch with their
+ * zero point, scale and bias, and go through the steps behind the op that go element by element
+ * (cpu/tail.h). Few rows are multiplied as they are: putting w into panels would take longer. */
 #include <string.h>
 
 #include "base/integer.h"
@@ -19,12 +19,15 @@
 #define BLOCK_BYTES (128 * 1024) /* of words of x */
 #define BLOCK_MAX 200            /* rows */
 #define NEAR_BYTES (256 * 1024)  /* of panels that one block meets, which are put together for it */
-#define TILE_BYTES (128 * 1024)  /* of weights that few rows meet at once */
-#define TILE_STEP 12             /* columns: a multiple of what kernels compute at once */
-#define UNITS_EACH 4             /* units for a thread, at least */
-#define FEW_ROWS 16              /* rows that are multiplied as they are */
-#define GATHER_BELOW 16          /* channels of a group: windows of fewer are copied */
-#define DEPTHWISE_MIN 4          /* channels */
+#define SUM_BYTES ((int64_t)sizeof(int32_t))
+#define SUMS_BYTES (24 * 1024)  /* of sums that leave the nearest cache together */
+#define SUMS_ROWS 24            /* rows of them at least: so often a panel is used */
+#define TILE_BYTES (128 * 1024) /* of weights that few rows meet at once */
+#define TILE_STEP 12            /* columns: a multiple of what kernels compute at once */
+#define UNITS_EACH 4            /* units for a thread, at least */
+#define FEW_ROWS 16             /* rows that are multiplied as they are */
+#define GATHER_BELOW 16         /* channels of a group: windows of fewer are copied */
+#define DEPTHWISE_MIN 4         /* channels */
 
 enum { X, W, ZERO, SUMS, SCALE, BIAS };
 
@@ -48,9 +51,10 @@ typedef struct work {
     mc_windows windows;                 /* of a convolution */
     int64_t block, blocks, range, ranges, tile;
     int32_t *formed;           /* [x_rows, words] x, unless it is read as it lies */
-    int32_t *panels;           /* of each group; NULL: each unit makes its own */
+    const int32_t *panels;     /* of each group; NULL: each unit makes its own */
     int64_t panels_each, near; /* of a group; of a unit at a time */
-    int8_t *filters;           /* depthwise: [taps, groups] */
+    const int8_t *filters;     /* depthwise: [taps, groups] */
+    void *made;                /* panels or filters, to be filled in this run; NULL: none */
     mc_tail tail;
     char *scratch; /* of each worker: a list of rows, copies of windows as bytes and words, sums */
     size_t worker_bytes, list_bytes, copy_bytes, form_bytes, near_bytes;
@@ -94,7 +98,7 @@ static void pack_some(const work *w, int64_t begin, int64_t end, int32_t *to) {
 static void pack_panels(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
     const work *w = context;
-    pack_some(w, begin, end, w->panels + begin * panel_words(w));
+    pack_some(w, begin, end, (int32_t *)w->made + begin * panel_words(w));
 }
 
 /* ---- units ---- */
@@ -130,6 +134,12 @@ static void finish_row(const work *w, int64_t group, int64_t row, int64_t first,
     int64_t to = group * w->y_group + row * w->y_stride + first;
     const int32_t *sums = w->sums ? w->sums + group * w->n + first : NULL;
     int64_t at = group * w->group_step + first;
+    if (w->tail.rounded) {
+        w->kern->int_round(count, acc, w->zero, sums, w->scale + at * w->scale_step, w->scale_step,
+                           w->bias ? w->bias + at : NULL, &w->tail.round,
+                           (uint8_t *)w->tail.rounded + to);
+        return;
+    }
     if (w->scale) {
         w->kern->int_scale(count, acc, w->zero, sums, w->scale + at * w->scale_step, w->scale_step,
                            w->bias ? w->bias + at : NULL, (float *)w->call->out.data + to);
@@ -177,9 +187,13 @@ static void run_panels(const work *w, int64_t group, int64_t first, int64_t coun
         to = mc_min(j + columns, end);
         int64_t panels = (to - j + MK_PANEL - 1) / MK_PANEL, wide = panels * MK_PANEL;
         if (!w->panels) pack_some(w, at, at + panels, near);
-        w->kern->int_panels(count, wide, w->taps, w->words, list,
-                            w->panels ? w->panels + at * panel_words(w) : near, acc, wide);
-        finish(w, group, first, count, j, to, acc, wide, worker);
+        const int32_t *from = w->panels ? w->panels + at * panel_words(w) : near;
+        int64_t some = mk_block_rows(count, mc_max(SUMS_BYTES / wide / SUM_BYTES, SUMS_ROWS));
+        for (int64_t r = 0, rows; r < count; r += rows) {
+            rows = mc_min(some, count - r);
+            w->kern->int_panels(rows, wide, w->taps, w->words, list + r * w->taps, from, acc, wide);
+            finish(w, group, first + r, rows, j, to, acc, wide, worker);
+        }
     }
 }
 
@@ -200,8 +214,13 @@ static void run_unit(const work *w, int64_t unit, int worker) {
         run_panels(w, group, first, count, begin, end, list, (int32_t *)(void *)near, acc, worker);
         return;
     }
-    w->kern->int_taps(count, w->n, w->taps, (const uint8_t *const *)list, w->filters, acc, w->n);
-    finish(w, group, first, count, begin, end, acc, w->n, worker);
+    int64_t some = mc_max(SUMS_BYTES / w->n / SUM_BYTES, SUMS_ROWS / 4);
+    for (int64_t r = 0, rows; r < count; r += rows) {
+        rows = mc_min(some, count - r);
+        w->kern->int_taps(rows, w->n, w->taps, (const uint8_t *const *)list + r * w->taps,
+                          w->filters, acc, w->n);
+        finish(w, group, first + r, rows, begin, end, acc, w->n, worker);
+    }
 }
 
 static void run_units(void *context, int64_t begin, int64_t end, int worker) {
@@ -245,7 +264,7 @@ static void divide(work *w, int threads) {
 
 /* Whether units make their own panels. */
 static bool packs_near(const work *w) {
-    return !w->depthwise && !w->few && w->blocks == 1;
+    return !w->depthwise && !w->few && !w->call->prepared && w->blocks == 1;
 }
 
 static void measure_worker(work *w) {
@@ -258,20 +277,22 @@ static void measure_worker(work *w) {
                       pad((size_t)(w->block * sums) * sizeof(int32_t));
 }
 
+/* Of all panels, or filters. */
+static size_t made_bytes(const work *w) {
+    if (w->depthwise) return (size_t)(w->taps * w->n);
+    return (size_t)(w->groups * w->panels_each * panel_words(w)) * sizeof(int32_t);
+}
+
 /* Sizes of what is prepared once for all units, in order. */
 typedef struct parts {
     size_t formed, panels, outside, tail;
 } parts;
 
 static parts measure(const work *w) {
-    int64_t words = w->groups * w->panels_each * panel_words(w);
     parts p = {.tail = pad(w->tail.bytes)};
     if (!is_formed(w) && !w->gathers)
         p.formed = pad((size_t)(w->x_rows * w->words) * sizeof(int32_t));
-    if (w->depthwise)
-        p.panels = pad((size_t)(w->taps * w->n));
-    else if (!w->few && !packs_near(w))
-        p.panels = pad((size_t)words * sizeof(int32_t));
+    if (!w->call->prepared && !w->few && !packs_near(w)) p.panels = pad(made_bytes(w));
     int64_t bytes = w->depthwise ? w->n : mc_max(w->each, w->words * (int64_t)sizeof(int32_t));
     p.outside = w->conv ? 2 * pad((size_t)bytes) : 0;
     return p;
@@ -290,25 +311,33 @@ static void set_windows(work *w, char *outside, size_t bytes) {
     w->windows.outside = in_words ? outside + bytes : outside;
 }
 
-static void pack(work *w) {
-    const mc_call *call = w->call;
-    if (!w->depthwise) {
-        mc_cpu_for(call, w->groups * w->panels_each, mc_grain(MK_PANEL * w->k), pack_panels, w);
-        return;
-    }
+static void pack_filters(const work *w) {
+    int8_t *to = w->made;
     for (int64_t c = 0; c < w->n; c++)
         for (int64_t t = 0; t < w->taps; t++)
-            w->filters[t * w->n + c] = w->w[c * w->taps + t];
+            to[t * w->n + c] = w->w[c * w->taps + t];
+}
+
+static void pack(work *w) {
+    if (w->depthwise)
+        pack_filters(w);
+    else
+        mc_cpu_for(w->call, w->groups * w->panels_each, mc_grain(MK_PANEL * w->k), pack_panels, w);
+}
+
+/* What a row of w is to the kernels. */
+static void find_panels(work *w) {
+    w->panels_each = (w->n + MK_PANEL - 1) / MK_PANEL;
+    w->length = w->each;
+    if (w->gathers) w->taps = 1, w->length = w->k;
+    w->words = words_of(w, w->length);
 }
 
 static mica_status run_matmul(work *w) {
     const mc_call *call = w->call;
     int threads = mc_cpu_of(call)->threads;
     int64_t groups = w->depthwise ? 1 : w->groups;
-    w->panels_each = (w->n + MK_PANEL - 1) / MK_PANEL;
-    w->length = w->each;
-    if (w->gathers) w->taps = 1, w->length = w->k;
-    w->words = words_of(w, w->length);
+    find_panels(w);
     divide(w, threads);
     measure_worker(w);
     MC_TRY(mc_tail_measure(call, 0, &w->tail));
@@ -319,21 +348,23 @@ static mica_status run_matmul(work *w) {
     if (!memory) return MICA_ENOMEM;
     read_rest(w);
     w->formed = (int32_t *)(void *)memory;
-    w->panels = w->few || packs_near(w) ? NULL : (int32_t *)(void *)(memory + p.formed);
-    w->filters = (int8_t *)(memory + p.formed);
+    if (!call->prepared && !w->few && !packs_near(w)) w->made = memory + p.formed;
+    w->panels = call->prepared ? call->prepared : w->made;
+    w->filters = call->prepared ? call->prepared : w->made;
     w->scratch = memory + bytes;
     if (w->conv) set_windows(w, memory + p.formed + p.panels, p.outside / 2);
-    MC_TRY(mc_tail_prepare(call, 0, memory + p.formed + p.panels + p.outside, &w->tail));
+    char *rest = memory + p.formed + p.panels + p.outside;
+    MC_TRY(w->scale ? mc_tail_prepare_rounding(call, rest, &w->tail)
+                    : mc_tail_prepare(call, 0, rest, &w->tail));
     if (p.formed) mc_cpu_for(call, w->x_rows, mc_grain(w->each), form_rows, w);
-    if (w->panels) pack(w);
+    if (w->made) pack(w);
     mc_cpu_for(call, groups * w->blocks * w->ranges, mc_grain(w->block * w->range * w->k),
                run_units, w);
     return MICA_OK;
 }
 
-mica_status mc_eval_integer_matmul(const mc_call *call) {
-    const mc_layout *x = call->in[X].layout, *w = call->in[W].layout, *y = call->out.layout;
-    if (mc_layout_size(y) == 0) return MICA_OK;
+static work describe_matmul(const mc_call *call) {
+    const mc_layout *x = call->in[X].layout, *w = call->in[W].layout;
     work at = {.call = call, .kern = mc_cpu_of(call)->kern, .groups = 1, .taps = 1};
     at.n = w->shape[w->ndim - 2];
     at.k = at.each = w->shape[w->ndim - 1];
@@ -347,13 +378,12 @@ mica_status mc_eval_integer_matmul(const mc_call *call) {
     at.y_stride = at.n;
     at.x_group = at.rows * at.k;
     at.y_group = at.rows * at.n;
-    return run_matmul(&at);
+    return at;
 }
 
-mica_status mc_eval_integer_conv(const mc_call *call) {
+static work describe_conv(const mc_call *call) {
     const mc_attr_conv *a = call->attr;
     const mc_layout *x = call->in[X].layout, *k = call->in[W].layout, *y = call->out.layout;
-    if (mc_layout_size(y) == 0) return MICA_OK;
     work w = {.call = call, .kern = mc_cpu_of(call)->kern, .groups = a->groups, .conv = true};
     int64_t channels = x->shape[x->ndim - 1];
     w.windows = mc_windows_of(a, x, k);
@@ -371,5 +401,36 @@ mica_status mc_eval_integer_conv(const mc_call *call) {
     w.few = !w.depthwise && w.windows.whole && w.rows <= FEW_ROWS;
     w.few = w.few || w.each == 0; /* sums of nothing, however many elements the kernel has */
     w.gathers = !w.depthwise && !w.few && w.taps > 1 && w.each < GATHER_BELOW;
+    return w;
+}
+
+static work describe(const mc_call *call) {
+    return call->op == MC_OP_INTEGER_CONV ? describe_conv(call) : describe_matmul(call);
+}
+
+mica_status mc_eval_integer(const mc_call *call) {
+    if (mc_layout_size(call->out.layout) == 0) return MICA_OK;
+    work w = describe(call);
     return run_matmul(&w);
+}
+
+/* ---- constants ---- */
+
+mc_prepare mc_integer_prepares(const mc_call *call) {
+    if (mc_layout_size(call->out.layout) == 0) return (mc_prepare){.bytes = 0};
+    work w = describe(call);
+    if (w.few) return (mc_prepare){.bytes = 0};
+    find_panels(&w);
+    return (mc_prepare){.operand = W, .form = (uint64_t)w.groups, .bytes = made_bytes(&w)};
+}
+
+void mc_integer_prepare(const mc_call *call, void *to) {
+    work w = describe(call);
+    find_panels(&w);
+    w.w = call->in[W].data;
+    w.made = to;
+    if (w.depthwise)
+        pack_filters(&w);
+    else
+        pack_panels(&w, 0, w.groups * w.panels_each, 0);
 }

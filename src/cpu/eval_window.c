@@ -1,6 +1,7 @@
 /* Windows along one axis of x, [before, length, after], as f32 or 64-bit integers. */
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/integer.h"
 #include "cpu/block.h"
@@ -19,6 +20,7 @@ typedef struct work {
     mica_window_kind kind;
     int64_t before, after, count; /* count: of windows */
     bool floats, wide;            /* wide: f32, and windows have few taps of many results */
+    bool bytes;                   /* the largest or smallest of bytes, many results at once */
     const float *f32;             /* x, dense */
     const int64_t *i64;
     void *copy; /* where it is made dense */
@@ -51,7 +53,8 @@ static mica_status make_dense(work *w) {
     int64_t n = mc_layout_size(x->layout);
     w->f32 = x->data;
     w->i64 = x->data;
-    if ((x->layout->dtype == own && mc_layout_is_dense(x->layout)) || n == 0) return MICA_OK;
+    if (w->bytes || (x->layout->dtype == own && mc_layout_is_dense(x->layout)) || n == 0)
+        return MICA_OK;
     w->copy = mc_run_scratch(w->call->run, (size_t)n * mica_dtype_bytes(own));
     if (!w->copy) return MICA_ENOMEM;
     mc_cpu_for(w->call, n, MC_SMALL_WORK, widen_range, w);
@@ -164,11 +167,39 @@ static void run_wide(const work *w, int64_t outer, int64_t window) {
     mc_cpu_of(w->call)->kern->elem_steps(0, w->after, steps, n);
 }
 
+#define LARGEST(name, type, op)                           \
+    static void name(void *y, const void *x, int64_t n) { \
+        type *restrict to = y;                            \
+        const type *restrict from = x;                    \
+        for (int64_t i = 0; i < n; i++)                   \
+            to[i] = to[i] op from[i] ? to[i] : from[i];   \
+    }
+LARGEST(max_u8, uint8_t, >)
+LARGEST(min_u8, uint8_t, <)
+LARGEST(max_i8, int8_t, >)
+LARGEST(min_i8, int8_t, <)
+
+/* The same of dense bytes, which are not widened. */
+static void run_bytes(const work *w, int64_t outer, int64_t window) {
+    static void (*const fns[2][2])(void *, const void *, int64_t) = {{max_u8, max_i8},
+                                                                     {min_u8, min_i8}};
+    const mica_dtype dtype = w->call->in[0].layout->dtype;
+    const uint8_t *x = w->call->in[0].data;
+    uint8_t *y = (uint8_t *)w->call->out.data + (outer * w->count + window) * w->after;
+    memset(y, (uint8_t)int_neutral(w->kind, dtype), (size_t)w->after);
+    for (int64_t tap = 0; tap < w->window.size; tap++) {
+        int64_t at = element_at(&w->window, window, tap);
+        if (at >= 0)
+            fns[w->kind == MICA_WINDOW_MIN][dtype == MICA_I8](
+                y, x + (outer * w->window.length + at) * w->after, w->after);
+    }
+}
+
 /* The `after` results of one window, in blocks. */
 static void run_window(const work *w, int64_t outer, int64_t window) {
     mc_block sum;
-    if (w->wide) {
-        run_wide(w, outer, window);
+    if (w->wide || w->bytes) {
+        (w->wide ? run_wide : run_bytes)(w, outer, window);
         return;
     }
     for (int64_t first = 0; first < w->after; first += MC_BLOCK) {
@@ -231,6 +262,8 @@ mica_status mc_eval_reduce_window(const mc_call *call) {
     if (w.before * w.after * w.count == 0) return MICA_OK;
     w.wide = call->out.layout->dtype == MICA_F32 && w.window.size <= WIDE_TAPS &&
              w.after >= WIDE_RESULTS;
+    w.bytes = (x->dtype == MICA_U8 || x->dtype == MICA_I8) && w.after >= WIDE_RESULTS &&
+              (w.kind == MICA_WINDOW_MAX || w.kind == MICA_WINDOW_MIN) && mc_layout_is_dense(x);
     MC_TRY(make_dense(&w));
     if (mc_run_is_measured(call->run)) return MICA_OK;
     if (w.after == 1 && w.window.base == 1)

@@ -13,6 +13,7 @@ typedef struct mc_form {
     } kind;
     void (*arrange)(int64_t k, const float *x, float *y);
     int group, max;
+    int planes;    /* codes: rows of them for a row of x; 2: the second has what the first leaves */
     bool winograd; /* codes: also used with Winograd tiles */
 
     /* The rows. */
@@ -55,7 +56,7 @@ void mc_forms_copy(const mc_forms *forms, int64_t k, int64_t from, int64_t to);
 static inline mc_form mc_form_at(const mc_form *form, int64_t row) {
     mc_form at = *form;
     if (form->kind == MC_FORM_CODES)
-        at.codes = mk_xrows_at(&form->codes, row);
+        at.codes = mk_xrows_at(&form->codes, row * form->planes);
     else if (form->kind == MC_FORM_BF16)
         at.halves += row * form->halves_stride;
     else

@@ -5,11 +5,23 @@
  * (kern/int8/int8_list.h). */
 #include "cpu/quant.h"
 
+#include "base/integer.h"
+
 #define TILE 32 /* rows of weights for a unit of work; unpacked at once if x has many rows */
+
+/* Where a row of x has two planes, sums stay in the first-level cache: those of so many streamed
+ * rows of weights, or of so many rows of x. */
+#define RUN 512
+#define BLOCK 32
+
+/* Rows of codes. */
+static int64_t rows_of(const mc_quant_matmul *q) {
+    return q->p.m * q->p.form.planes;
+}
 
 /* Whether x has so few rows that the packed weights are streamed. */
 static bool is_streamed(const mc_quant_matmul *q) {
-    return q->p.m <= q->kern->int8_streamed;
+    return rows_of(q) <= q->kern->int8_streamed;
 }
 
 /* The tiles in scratch, for TILE unpacked rows. */
@@ -21,9 +33,24 @@ static mk_tiles tiles_in(const mc_quant_matmul *q, void *scratch) {
     return tiles;
 }
 
+/* The sums of both planes. */
+static size_t sums_bytes(const mc_quant_matmul *q) {
+    int64_t floats = is_streamed(q) ? rows_of(q) * RUN : 2 * BLOCK * TILE;
+    return (size_t)floats * sizeof(float);
+}
+
 static size_t tiles_bytes(const mc_quant_matmul *q) {
     size_t groups = (size_t)(TILE * (q->p.k / q->w.group));
-    return (size_t)(TILE * q->p.k) + groups * (2 * sizeof(float) + sizeof(int32_t));
+    return mc_scratch_pad((size_t)(TILE * q->p.k) + groups * (2 * sizeof(float) + sizeof(int32_t)));
+}
+
+/* Unpacks n rows of weights. */
+static mk_tiles unpack(const mc_quant_matmul *q, const mc_form *x, const mk_qrows *rows, int64_t n,
+                       void *scratch) {
+    mk_tiles tiles = tiles_in(q, scratch);
+    tiles.winograd = x->codes.winograd != NULL;
+    q->kern->int8_pack(rows, n, &tiles);
+    return tiles;
 }
 
 static void run_columns(const mc_matmul *p, const mc_form *x, int64_t batch, int64_t first,
@@ -34,10 +61,45 @@ static void run_columns(const mc_matmul *p, const mc_form *x, int64_t batch, int
         q->kern->int8_matvec(&rows, count, p->m, &x->codes, y, y_stride);
         return;
     }
-    mk_tiles tiles = tiles_in(q, scratch);
-    tiles.winograd = x->codes.winograd != NULL;
-    q->kern->int8_pack(&rows, count, &tiles);
+    mk_tiles tiles = unpack(q, x, &rows, count, scratch);
     q->kern->int8_matmul(p->m, &x->codes, count, &tiles, y, y_stride);
+}
+
+/* y [m, n] of the sums of its rows' two planes. */
+static void add_planes(int64_t m, int64_t n, const float *restrict sums, float *restrict y,
+                       int64_t y_stride) {
+    for (int64_t i = 0; i < m; i++, sums += 2 * n, y += y_stride) {
+        int64_t l = 0;
+        for (; l + 8 <= n; l += 8)
+            for (int j = 0; j < 8; j++) /* so many are added at once */
+                y[l + j] = sums[l + j] + sums[n + l + j];
+        for (; l < n; l++)
+            y[l] = sums[l] + sums[n + l];
+    }
+}
+
+/* run_columns where a row of x has two rows of codes: results are their sums. */
+static void run_planes(const mc_matmul *p, const mc_form *x, int64_t batch, int64_t first,
+                       int64_t count, void *scratch, float *y, int64_t y_stride) {
+    const mc_quant_matmul *q = mc_quant_of(p);
+    float *sums = (float *)(void *)((char *)scratch + p->scratch_bytes - sums_bytes(q));
+    if (is_streamed(q)) {
+        for (int64_t j = 0, n; j < count; j += n) {
+            n = mc_min(count - j, RUN);
+            mk_qrows rows = mc_quant_weights(q, batch, first + j);
+            q->kern->int8_matvec(&rows, n, 2 * p->m, &x->codes, sums, n);
+            add_planes(p->m, n, sums, y + j, y_stride);
+        }
+        return;
+    }
+    mk_qrows rows = mc_quant_weights(q, batch, first);
+    mk_tiles tiles = unpack(q, x, &rows, count, scratch);
+    for (int64_t i = 0, m; i < p->m; i += m) {
+        m = mc_min(p->m - i, BLOCK);
+        mk_xrows codes = mk_xrows_at(&x->codes, 2 * i);
+        q->kern->int8_matmul(2 * m, &codes, count, &tiles, sums, count);
+        add_planes(m, count, sums, y + i * y_stride, y_stride);
+    }
 }
 
 bool mc_quant_is_fast(const mc_attr_quant *attr) {
@@ -45,15 +107,18 @@ bool mc_quant_is_fast(const mc_attr_quant *attr) {
 }
 
 bool mc_quant_set_fast(mc_quant_matmul *q) {
-    if (!mc_quant_is_fast(q->p.call->attr)) return false;
+    const mc_attr_quant *attr = q->p.call->attr;
+    if (!mc_quant_is_fast(attr)) return false;
     mc_matmul *p = &q->p;
     int max = mk_max_code(q->w.mode, q->w.bits);
     p->form = (mc_form){.kind = MC_FORM_CODES, .group = q->w.group, .max = max};
+    p->form.planes = attr->fast == 2 ? 2 : 1;
     p->tile = TILE;
-    p->columns = run_columns;
+    p->columns = p->form.planes == 2 ? run_planes : run_columns;
     p->runs = is_streamed(q); /* streamed rows are prefetched */
+    if (!p->runs) p->scratch_bytes = tiles_bytes(q);
+    if (p->form.planes == 2) p->scratch_bytes += sums_bytes(q);
     if (p->runs) return true;
-    p->scratch_bytes = tiles_bytes(q);
     p->form.winograd = q->kern->int8_winograd && mk_has_winograd(max);
     return true;
 }

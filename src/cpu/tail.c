@@ -63,18 +63,39 @@ static void take_steps(const mc_call *call, int64_t columns, mc_tail *tail) {
 mica_status mc_tail_measure(const mc_call *call, int64_t columns, mc_tail *tail) {
     tail->end = (mk_epilogue){.add_stride = columns, .lo = -INFINITY, .hi = INFINITY};
     tail->in_kernel = 0;
+    tail->rounded = NULL;
     MC_TRY(mc_chain_measure(&tail->chain, call + 1, call->span - 1));
     tail->bytes = tail->chain.bytes;
     return MICA_OK;
 }
 
-mica_status mc_tail_prepare(const mc_call *call, int64_t columns, void *memory, mc_tail *tail) {
-    take_steps(call, columns, tail);
+static mica_status prepare_others(const mc_call *call, void *memory, mc_tail *tail) {
     int done = 1 + tail->in_kernel;
     MC_TRY(mc_chain_measure(&tail->chain, call + done, call->span - done));
     MC_TRY(mc_chain_prepare(&tail->chain, memory));
     mc_chain_fuse(&tail->chain, &tail->fusion);
     return MICA_OK;
+}
+
+mica_status mc_tail_prepare(const mc_call *call, int64_t columns, void *memory, mc_tail *tail) {
+    take_steps(call, columns, tail);
+    return prepare_others(call, memory, tail);
+}
+
+mica_status mc_tail_prepare_rounding(const mc_call *call, void *memory, mc_tail *tail) {
+    mc_rounding r;
+    int n = call->span - 1;
+    tail->in_kernel = 0;
+    tail->rounded = NULL;
+    if (n > 0 && !mc_is_read_behind(call, 1, call->span))
+        tail->in_kernel = mc_match_rounding(call + 1, n, n, &r);
+    if (tail->in_kernel > 0 && call[1].in[0].data == call->out.data) {
+        tail->round = mk_rounding_of(r.scale, r.zero, r.out->layout->dtype == MICA_I8);
+        tail->rounded = r.out->data;
+    } else {
+        tail->in_kernel = 0;
+    }
+    return prepare_others(call, memory, tail);
 }
 
 mk_epilogue mc_tail_end(const mc_tail *tail, int64_t row, int64_t column) {

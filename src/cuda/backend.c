@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "cuda/cuda.h"
 #include "cuda/image.h"
+#include "cuda/nccl.h"
 #include "cuda/profile.h"
 #include "exec/steps/steps.h"
 #include "graph/attr.h"
@@ -24,13 +25,28 @@ static const step_row step_table[MC_OP_COUNT] = {
 
 /* ---- opening ---- */
 
-/* The GPU that a variant names: "" for the first, else its number. */
+/* $OMPI_COMM_WORLD_LOCAL_RANK, $MPI_LOCALRANKID, $SLURM_LOCALID, $LOCAL_RANK: set by mpirun, srun
+ * and torchrun: this process's number on its machine: which GPU `cuda` is (default: the first) */
+static const char *const places[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                     "SLURM_LOCALID", "LOCAL_RANK"};
+
+/* The GPU of a process that does not name one: processes of one job have one each. */
+static long own_gpu(int count) {
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *place = getenv(places[i]);
+        long n = place ? strtol(place, NULL, 10) : -1;
+        if (n >= 0 && count > 0) return n % count;
+    }
+    return 0;
+}
+
+/* The GPU that a variant names: "" for the process's own, else its number. */
 static mica_status find_device(const char *variant, int *device) {
     int count = 0;
     char *end = NULL;
     MC_TRY(mc_cuda_load());
     MC_TRY(mc_cuda_check(mc_cuda.device_count(&count), "the GPUs"));
-    long n = variant[0] == '\0' ? 0 : strtol(variant, &end, 10);
+    long n = variant[0] == '\0' ? own_gpu(count) : strtol(variant, &end, 10);
     if (n < 0 || n >= count || (end && *end != '\0'))
         return mc_fail(MICA_EDEVICE, "cuda: there is no \"cuda:%s\"; there are %d, from cuda:0 on",
                        variant, count);
@@ -51,10 +67,11 @@ static mica_status cuda_available(const char *variant) {
     return find_device(variant, &device);
 }
 
-/* Whether kernels of a file are started with more shared memory than each may have. */
-static bool takes_shared(int file) {
-    return file == MC_CUDA_FILE_planes || file == MC_CUDA_FILE_tiles || file == MC_CUDA_FILE_gemm ||
-           file == MC_CUDA_FILE_attention_tiles;
+/* A block of a kernel may have all shared memory of a multiprocessor, which is set aside for them:
+ * the next one's begins beside it. */
+static int set_shared(const mc_cuda_state *st, void *kernel) {
+    int error = mc_cuda.kernel_set(kernel, MC_CUDA_KERNEL_MAX_SHARED, st->shared_bytes);
+    return error ? error : mc_cuda.kernel_set(kernel, MC_CUDA_KERNEL_CARVEOUT, 100);
 }
 
 static mica_status load_kernels(mc_cuda_state *st) {
@@ -72,8 +89,7 @@ static mica_status load_kernels(mc_cuda_state *st) {
         error =
             mc_cuda.module_kernel(&st->kernels[i], st->modules[kernels[i].file], kernels[i].name);
     for (int i = 0; i < MC_CUDA_KERNELS && !error; i++)
-        if (takes_shared(kernels[i].file))
-            error = mc_cuda.kernel_set(st->kernels[i], MC_CUDA_KERNEL_MAX_SHARED, st->shared_bytes);
+        if (mc_cuda_images[kernels[i].file].takes_shared) error = set_shared(st, st->kernels[i]);
     return mc_cuda_check(error, "loading its kernels");
 }
 
@@ -100,8 +116,10 @@ static mica_status describe(mc_cuda_state *st) {
 static void cuda_close(void *own) {
     mc_cuda_state *st = own;
     if (!st) return;
-    if (st->context && mc_cuda_enter(st) == 0) {
+    bool entered = st->context && mc_cuda_enter(st) == 0;
+    if (st->context) { /* of a GPU that is lost, the driver frees nothing, and what is here goes */
         if (st->stream) (void)mc_cuda.stream_wait(st->stream);
+        mc_cuda_comms_free(st);
         mc_cuda_launches_free(st);
         mc_cuda_buffers_free(st);
         mc_cuda_profile_close(st->profile);
@@ -110,9 +128,11 @@ static void cuda_close(void *own) {
             (void)mc_cuda.free(st->rates[i].address);
         for (int i = 0; i < MC_CUDA_FILES; i++)
             if (st->modules[i]) (void)mc_cuda.module_unload(st->modules[i]);
+        if (st->copied) (void)mc_cuda.event_free(st->copied);
+        if (st->reads) (void)mc_cuda.stream_free(st->reads);
         if (st->stream) (void)mc_cuda.stream_free(st->stream);
-        mc_cuda_leave();
     }
+    if (entered) mc_cuda_leave();
     if (st->context) (void)mc_cuda.context_release(st->device);
     (void)pthread_mutex_destroy(&st->upload_lock);
     (void)pthread_mutex_destroy(&st->lock);
@@ -129,8 +149,10 @@ static mica_status make_counters(mc_cuda_state *st) {
 static mica_status open_context(mc_cuda_state *st) {
     MC_TRY(mc_cuda_check(mc_cuda.context_retain(&st->context, st->device), "opening the GPU"));
     MC_TRY(mc_cuda_check(mc_cuda_enter(st), "opening the GPU"));
-    mica_status status = mc_cuda_check(mc_cuda.stream_new(&st->stream, MC_CUDA_STREAM_NON_BLOCKING),
-                                       "opening the GPU");
+    int error = mc_cuda.stream_new(&st->stream, MC_CUDA_STREAM_NON_BLOCKING);
+    if (!error) error = mc_cuda.stream_new(&st->reads, MC_CUDA_STREAM_NON_BLOCKING);
+    if (!error) error = mc_cuda.event_new(&st->copied, MC_CUDA_EVENT_UNTIMED);
+    mica_status status = mc_cuda_check(error, "opening the GPU");
     if (status == MICA_OK) status = load_kernels(st);
     if (status == MICA_OK) status = make_counters(st);
     if (status == MICA_OK) mc_cuda_profile_open(&st->profile);
@@ -194,19 +216,21 @@ static uint64_t cuda_cache_bytes(const void *own) {
     return ((const mc_cuda_state *)own)->memory_bytes / 4;
 }
 
+static int read_by(void *stream, void *to, const void *from, size_t bytes) {
+    int error = mc_cuda.to_host(to, (uint64_t)(uintptr_t)from, bytes, stream);
+    return error ? error : mc_cuda.stream_wait(stream);
+}
+
 static int copy_on_stream(mc_cuda_state *st, mc_direction direction, char *to, const char *from,
                           size_t bytes) {
-    int error = 0;
-    switch (direction) {
-    case MC_TO_DEVICE:
-        return mc_cuda_upload(st, (uint64_t)(uintptr_t)to, from, bytes);
-    case MC_TO_HOST:
-        error = mc_cuda.to_host(to, (uint64_t)(uintptr_t)from, bytes, st->stream);
-        return error ? error : mc_cuda.stream_wait(st->stream);
-    case MC_WITHIN_DEVICE:
-        break;
-    }
-    return mc_cuda.within((uint64_t)(uintptr_t)to, (uint64_t)(uintptr_t)from, bytes, st->stream);
+    int error;
+    if (direction == MC_TO_HOST) return read_by(st->stream, to, from, bytes);
+    if (direction == MC_TO_DEVICE)
+        error = mc_cuda_upload(st, (uint64_t)(uintptr_t)to, from, bytes);
+    else
+        error =
+            mc_cuda.within((uint64_t)(uintptr_t)to, (uint64_t)(uintptr_t)from, bytes, st->stream);
+    return error ? error : mc_cuda.event_record(st->copied, st->stream);
 }
 
 static mica_status cuda_copy(void *own, mc_direction direction, void *to, size_t to_offset,
@@ -219,11 +243,28 @@ static mica_status cuda_copy(void *own, mc_direction direction, void *to, size_t
     return mc_cuda_check(error, "a copy");
 }
 
+/* What a copy left may still be on its way. */
+static mica_status cuda_read_ended(void *own, void *to, const void *from, size_t from_offset,
+                                   size_t bytes) {
+    const mc_cuda_state *st = own;
+    int error = mc_cuda_enter(st);
+    if (error) return mc_cuda_check(error, "a copy");
+    error = mc_cuda.stream_wait_event(st->reads, st->copied, 0);
+    if (!error) error = read_by(st->reads, to, (const char *)from + from_offset, bytes);
+    mc_cuda_leave();
+    return mc_cuda_check(error, "a copy");
+}
+
 /* ---- steps ---- */
+
+static bool is_collective(mc_op op) {
+    return step_table[op].kernel == mc_cuda_collect;
+}
 
 /* Codes, scales and biases are read by rows. */
 static uint32_t dense_operands(mc_op op) {
     if (op == MC_OP_QUANTIZED_MATMUL || op == MC_OP_GATHER_QMM) return 2 | 4 | 8;
+    if (is_collective(op)) return 1;
     return op == MC_OP_DEQUANTIZE ? 1 | 2 | 4 : 0;
 }
 
@@ -232,7 +273,8 @@ static mc_support cuda_supports_op(const void *own, mc_op op, const void *attr,
                                    int n_out) {
     const step_row *row = &step_table[op];
     mc_support support = {.yes = row->kernel || mc_cuda_element_row(op) >= 0};
-    (void)own, (void)n_out;
+    (void)n_out;
+    if (is_collective(op)) support.yes = mc_cuda_has_group(own, attr);
     if (!support.yes || !in) return support;
     support.yes = row->kernel ? row->supports(attr, in, n_in, out)
                               : mc_cuda_supports_any(attr, in, n_in, out);
@@ -249,7 +291,10 @@ static mc_kernel find_step(const void *own, mc_op op, const void *attr, const mc
 /* Matmuls of one x follow each other, and what is between them can be a chain. */
 static mc_joint joint_of(const void *own, mc_op op) {
     (void)own;
-    return op == MC_OP_QUANTIZED_MATMUL || op == MC_OP_MATMUL ? MC_JOINT_FIRST : MC_JOINT_NONE;
+    return op == MC_OP_QUANTIZED_MATMUL || op == MC_OP_MATMUL || op == MC_OP_GATHER_MM ||
+                   op == MC_OP_GATHER_QMM
+               ? MC_JOINT_FIRST
+               : MC_JOINT_NONE;
 }
 
 static bool takes_memory(const void *own, mc_op op) {
@@ -266,7 +311,9 @@ static bool takes_memory(const void *own, mc_op op) {
 static const mc_step_ops steps = {
     .begin = mc_cuda_begin,
     .end = mc_cuda_end,
+    .repeat = mc_cuda_repeat,
     .forget = mc_cuda_forget,
+    .kept_bytes = mc_cuda_kept_bytes,
     .find = find_step,
     .joint = joint_of,
     .rows = mc_cuda_rows,
@@ -294,10 +341,12 @@ const mc_backend mc_backend_cuda = {
     .free = cuda_free,
     .cache_bytes = cuda_cache_bytes,
     .copy = cuda_copy,
+    .read_ended = cuda_read_ended,
     .supports = cuda_supports_op,
     .compile = cuda_compile,
     .discard = mc_steps_discard,
     .measure = mc_steps_measure,
     .launch = mc_steps_launch,
     .wait = mc_cuda_wait,
+    .join = mc_cuda_join,
 };

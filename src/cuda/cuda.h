@@ -49,11 +49,14 @@ typedef struct mc_cuda_rates {
 typedef struct mc_cuda_state {
     int device;
     void *context, *stream, *modules[MC_CUDA_FILES];
+    void *reads;  /* a stream for what is read of launches that are over */
+    void *copied; /* the event behind the last copy on `stream` */
     void *kernels[MC_CUDA_KERNELS];
     int multiprocessors, shared_bytes; /* shared_bytes: that a block may have */
     bool has_wgmma;                    /* of Hopper: kern/gemm.cu runs */
     bool keeps_graphs;                 /* launches that are repeated become graphs */
     struct mc_cuda_profile *profile;   /* NULL: none is wanted (cuda/profile.h) */
+    struct mc_cuda_comm *comms;        /* of groups (cuda/nccl.h) */
     size_t memory_bytes;
     char name[32], description[128], architecture[16];
     pthread_mutex_t lock; /* guards what follows */
@@ -82,8 +85,10 @@ void mc_cuda_buffers_free(mc_cuda_state *state);
 /* ---- launches: cuda/launch.c ---- */
 
 mica_status mc_cuda_begin(void *state, mc_run *run, void **launch);
+bool mc_cuda_repeat(void *state, void *launch);
 mc_fence mc_cuda_end(void *state, void *launch, mica_status *status);
 void mc_cuda_forget(void *state, void *own);
+size_t mc_cuda_kept_bytes(const void *own);
 mica_status mc_cuda_wait(void *state, mc_fence fence);
 void mc_cuda_launches_free(mc_cuda_state *state);
 
@@ -91,6 +96,7 @@ typedef struct mc_cuda_grid {
     int64_t x, y, z;        /* blocks */
     int threads, threads_y; /* of a block; 0: 256, 1 */
     int shared_bytes;
+    bool early; /* it begins before the kernel before it has ended (kern/early.cuh) */
 } mc_cuda_grid;
 
 /* Starts a kernel on the device's stream; args, which the driver copies, is what it takes.
@@ -119,11 +125,26 @@ static inline bool mc_cuda_takes(const mc_layout *l) {
 
 /* Whether kern/planes.cu computes a product: of rows that are joined where they can be. */
 bool mc_cuda_fits_planes(const mc_call *call, const mc_cuda_matmul *a);
+/* Whether another product has as many rows, and weights of the same form. */
+bool mc_cuda_is_alike(const mc_call *call, const mc_cuda_matmul *a, const mc_call *other_call,
+                      const mc_cuda_matmul *other);
 /* Whether another product of the same x, which fits, can be computed by the same kernel. */
 bool mc_cuda_joins_planes(const mc_call *call, const mc_cuda_matmul *a, const mc_call *other_call,
                           const mc_cuda_matmul *other);
 /* Computes joint products [n] of the same x. Takes scratch. */
 mica_status mc_cuda_run_planes(const mc_call *call, const mc_cuda_matmul *a, int n);
+
+/* Whether weights lie across, as those of a gradient by x do, and become rows of bf16 first. */
+bool mc_cuda_fits_across(const mc_call *call, const mc_cuda_matmul *a);
+/* Computes such a product. Takes scratch. */
+mica_status mc_cuda_run_across(const mc_call *call, const mc_cuda_matmul *a);
+
+/* What kern/gemv.cu takes for products of one row that kern/planes.cu would have as `planes`, and
+ * whether it computes these. stages: units of a warp on their way; 0: as fits. */
+struct mc_cuda_gemv;
+bool mc_cuda_gemv_of(const mc_call *call, const mc_cuda_matmul *a,
+                     const mc_cuda_planes_matmul *planes, int stages, struct mc_cuda_gemv *args);
+mica_status mc_cuda_run_gemv(const mc_call *call, const struct mc_cuda_gemv *args);
 
 /* Which matrices of x and of w batches are of; lhs absent: the batch's own of x. */
 typedef struct mc_cuda_picks {
@@ -131,9 +152,9 @@ typedef struct mc_cuda_picks {
     int64_t lhs_count, rhs_count;
 } mc_cuda_picks;
 
-/* Computes products of matrices that are picked; where lhs picks, the strides of x are those of its
- * matrices, rows and k. Takes scratch. */
-mica_status mc_cuda_run_picked(const mc_call *call, const mc_cuda_matmul *a,
+/* Computes joint products [n] of matrices that are picked, which have the same strides; where lhs
+ * picks, the strides of x are those of its matrices, rows and k. Takes scratch. */
+mica_status mc_cuda_run_picked(const mc_call *call, const mc_cuda_matmul *a, int n,
                                const mc_cuda_picks *picks);
 /* Whether kern/planes.cu knows scales of this layout. */
 bool mc_cuda_scales_fit(const mc_attr_quant *quant, const mc_layout *scales);
@@ -183,14 +204,20 @@ mica_status mc_cuda_run_heads(const mc_call *call, const struct mc_cuda_heads *h
 int mc_cuda_element_row(mc_op op);
 mica_status mc_cuda_run_elements(const mc_call *call);
 
+bool mc_cuda_supports_collective(const void *attr, const mc_layout *const *in, int n_in,
+                                 const mc_layout *out);
 bool mc_cuda_supports_reduce(const void *attr, const mc_layout *const *in, int n_in,
                              const mc_layout *out);
 bool mc_cuda_supports_topk(const void *attr, const mc_layout *const *in, int n_in,
                            const mc_layout *out);
+bool mc_cuda_supports_delta(const void *attr, const mc_layout *const *in, int n_in,
+                            const mc_layout *out);
 bool mc_cuda_supports_any(const void *attr, const mc_layout *const *in, int n_in,
                           const mc_layout *out);
 bool mc_cuda_supports_attention(const void *attr, const mc_layout *const *in, int n_in,
                                 const mc_layout *out);
+bool mc_cuda_supports_sdpa_gradient(const void *attr, const mc_layout *const *in, int n_in,
+                                    const mc_layout *out);
 bool mc_cuda_supports_move(const void *attr, const mc_layout *const *in, int n_in,
                            const mc_layout *out);
 bool mc_cuda_supports_gather(const void *attr, const mc_layout *const *in, int n_in,

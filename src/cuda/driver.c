@@ -45,9 +45,10 @@ static mica_status start(const mc_cuda_driver *driver) {
 }
 
 static mica_status load(void) {
-    /* $MICA_CUDA_LIBRARY: the file of NVIDIA's driver to load (default: libcuda.so.1) */
+    /* $MICA_CUDA_LIBRARY: the file of NVIDIA's driver to load (default: libcuda.so.1; on Windows
+     * nvcuda.dll) */
     const char *named = getenv("MICA_CUDA_LIBRARY");
-    const char *file = named && named[0] != '\0' ? named : "libcuda.so.1";
+    const char *file = named && named[0] != '\0' ? named : mc_cuda_library;
     mc_cuda_driver driver;
     void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!handle)

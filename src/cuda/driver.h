@@ -24,6 +24,10 @@ typedef struct mc_cuda_node_params { /* CUgraphNodeParams */
     int64_t more;
 } mc_cuda_node_params;
 
+typedef struct mc_cuda_edge { /* CUgraphEdgeData */
+    unsigned char from_port, to_port, type, zero[5];
+} mc_cuda_edge;
+
 typedef struct mc_cuda_driver {
 #define DRIVER(name, symbol, parameters) int(*name) parameters;
 #include "cuda/driver_list.h"
@@ -40,13 +44,18 @@ enum {
     MC_CUDA_CAPABILITY_MINOR = 76,   /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR */
     MC_CUDA_SHARED_OF_BLOCK = 97,    /* CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
     MC_CUDA_KERNEL_MAX_SHARED = 8,   /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+    MC_CUDA_KERNEL_CARVEOUT = 9,     /* CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT */
     MC_CUDA_STREAM_NON_BLOCKING = 1, /* CU_STREAM_NON_BLOCKING */
     MC_CUDA_EVENT_UNTIMED = 2,       /* CU_EVENT_DISABLE_TIMING */
-    MC_CUDA_HOST_MAPPED = 2          /* CU_MEMHOSTALLOC_DEVICEMAP */
+    MC_CUDA_HOST_MAPPED = 2,         /* CU_MEMHOSTALLOC_DEVICEMAP */
+    MC_CUDA_PROGRAMMATIC = 1         /* CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+                                        CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC */
 };
 
-/* Finds the driver, libcuda.so.1, or the file that MICA_CUDA_LIBRARY names, and starts it. Only the
- * first call does anything, unless it fails.
+extern const char mc_cuda_library[]; /* the driver's file on this system */
+
+/* Finds the driver, or the file that MICA_CUDA_LIBRARY names, and starts it. Only the first call
+ * does anything, unless it fails.
  * errors  MICA_EDEVICE there is none, it is too old, or it finds no GPU: the text says what to do
  */
 mica_status mc_cuda_load(void);

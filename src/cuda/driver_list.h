@@ -33,9 +33,11 @@ DRIVER(within, cuMemcpyDtoDAsync_v2, (uint64_t to, uint64_t from, size_t bytes, 
 DRIVER(stream_new, cuStreamCreate, (void **stream, unsigned flags))
 DRIVER(stream_free, cuStreamDestroy_v2, (void *stream))
 DRIVER(stream_wait, cuStreamSynchronize, (void *stream))
+DRIVER(stream_wait_event, cuStreamWaitEvent, (void *stream, void *event, unsigned flags))
 DRIVER(event_new, cuEventCreate, (void **event, unsigned flags))
 DRIVER(event_free, cuEventDestroy_v2, (void *event))
 DRIVER(event_record, cuEventRecord, (void *event, void *stream))
+DRIVER(event_query, cuEventQuery, (void *event))
 DRIVER(event_wait, cuEventSynchronize, (void *event))
 DRIVER(event_time, cuEventElapsedTime_v2, (float *milliseconds, void *from, void *to))
 
@@ -53,7 +55,7 @@ DRIVER(launch, cuLaunchKernel,
 DRIVER(graph_new, cuGraphCreate, (void **graph, unsigned flags))
 DRIVER(graph_free, cuGraphDestroy, (void *graph))
 DRIVER(graph_add, cuGraphAddNode_v2,
-       (void **node, void *graph, void *const *before, const void *edges, size_t n_before,
+       (void **node, void *graph, void *const *before, const mc_cuda_edge *edges, size_t n_before,
         mc_cuda_node_params *params))
 DRIVER(graph_make, cuGraphInstantiateWithFlags, (void **exec, void *graph, uint64_t flags))
 DRIVER(graph_exec_free, cuGraphExecDestroy, (void *exec))

@@ -9,29 +9,28 @@
 #ifndef CUDA_GRAPH_H
 #define CUDA_GRAPH_H
 
-#include "base/buffer.h"
-#include "cuda/cuda.h"
-
-typedef struct mc_cuda_node {
-    mc_cuda_kernel kernel;
-    mc_cuda_grid grid;
-    uint32_t bytes; /* of what it takes */
-    size_t at;      /* in the graph's args, where that lies */
-    void *node;     /* of the driver's graph, from which it was instantiated */
-} mc_cuda_node;
+#include "cuda/nodes.h"
 
 struct mc_cuda_graph {
     int launches;
-    int made;         /* times that the driver's graph was made */
-    bool differs;     /* the launch at hand has other kernels than that */
-    uint64_t numbers; /* address: where faults go, and the launch's numbers */
-    mc_buffer nodes, args;
-    size_t at;          /* nodes that the launch has noted */
+    int made;              /* times that the driver's graph was made */
+    bool whole, was_whole; /* this launch, and that before, noted all kernels and was launched */
+    bool differs;          /* what is noted differs from the launch before */
+    uint64_t numbers;      /* address: where faults go, and the launch's numbers */
+    mc_cuda_nodes noted;
+    size_t at;      /* nodes that the launch has noted */
+    uint64_t spare; /* address: what lies between some of them, of so many bytes */
+    size_t spare_bytes;
+    mc_cuda_nodes own;  /* of the driver's graph: those noted, some as one (cuda/fuse.h) */
     void *graph, *exec; /* of the driver; NULL: not made */
 };
 
 /* Frees a graph that is launched no more; in the device's context. Takes NULL. */
 void mc_cuda_graph_free(struct mc_cuda_graph *graph);
+
+/* Bytes of memory that it takes, about: what is noted, and a copy of its own in the driver's graph
+ * and in what that launches. */
+size_t mc_cuda_graph_bytes(const struct mc_cuda_graph *graph);
 
 /* Begins a launch of the run that *graph belongs to, in the device's context: where it is to be
  * launched as a graph, that notes kernels from here on, else *graph is as before, or new.
@@ -44,9 +43,11 @@ mc_cuda_kernel_params mc_cuda_kernel_of(const mc_cuda_state *state, mc_cuda_kern
                                         mc_cuda_grid grid, void **params);
 
 /* Notes a kernel. */
-mica_status mc_cuda_graph_add(const mc_cuda_state *state, struct mc_cuda_graph *graph,
-                              mc_cuda_kernel kernel, mc_cuda_grid grid, const void *args,
-                              size_t bytes);
+mica_status mc_cuda_graph_add(struct mc_cuda_graph *graph, mc_cuda_kernel kernel, mc_cuda_grid grid,
+                              const void *args, size_t bytes);
+
+/* Notes what the last launch had, where all of that was noted and launched; else nothing: false. */
+bool mc_cuda_graph_repeat(struct mc_cuda_graph *graph);
 
 /* Launches what was noted. errors  MICA_ENOMEM, MICA_EDEVICE */
 mica_status mc_cuda_graph_launch(const mc_cuda_state *state, struct mc_cuda_graph *graph);

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "cuda/cuda.h"
 #include "cuda/graph.h"
+#include "cuda/nccl.h"
 #include "cuda/profile.h"
 
 int mc_cuda_enter(const mc_cuda_state *state) {
@@ -73,10 +74,20 @@ mica_status mc_cuda_begin(void *own, mc_run *run, void **launch) {
     return status;
 }
 
+bool mc_cuda_repeat(void *own, void *launch) {
+    mc_cuda_launch *l = launch;
+    (void)own;
+    return l->graph && mc_cuda_graph_repeat(l->graph);
+}
+
 void mc_cuda_forget(void *own, void *graph) {
-    if (mc_cuda_enter(own) != 0) return;
-    mc_cuda_graph_free(graph);
-    mc_cuda_leave();
+    int error = mc_cuda_enter(own);
+    mc_cuda_graph_free(graph); /* what is here goes, whatever the driver says */
+    if (!error) mc_cuda_leave();
+}
+
+size_t mc_cuda_kept_bytes(const void *graph) {
+    return mc_cuda_graph_bytes(graph);
 }
 
 /* One that failed is waited for here: nobody else does, and its slot is used again. */
@@ -130,10 +141,13 @@ static mica_status read_fault(const mc_cuda_fault *f) {
 mica_status mc_cuda_wait(void *own, mc_fence fence) {
     mc_cuda_state *state = own;
     mc_cuda_launch *l = take_started(state, fence);
-    int error = mc_cuda_enter(state);
-    if (!error) error = mc_cuda.event_wait(l->event);
-    mc_cuda_leave();
-    mica_status status = error ? mc_cuda_check(error, "the device") : read_fault(&l->told->fault);
+    mica_status status = mc_cuda_check(mc_cuda_enter(state), "the device");
+    if (status == MICA_OK) {
+        status = state->comms ? mc_cuda_wait_with_ranks(state, l->event)
+                              : mc_cuda_check(mc_cuda.event_wait(l->event), "the device");
+        mc_cuda_leave();
+    }
+    if (status == MICA_OK) status = read_fault(&l->told->fault);
     give_spare(state, l);
     return status;
 }
@@ -156,7 +170,7 @@ mica_status mc_cuda_start_kernel(const mc_call *call, mc_cuda_kernel kernel, mc_
     const mc_cuda_launch *l = mc_run_launched(call->run);
     void *params[] = {(void *)(uintptr_t)args};
     if (grid.x < 1 || grid.y < 1 || grid.z < 1) return MICA_OK; /* nothing to do */
-    if (l->graph) return mc_cuda_graph_add(state, l->graph, kernel, grid, args, bytes);
+    if (l->graph) return mc_cuda_graph_add(l->graph, kernel, grid, args, bytes);
     mc_cuda_kernel_params p = mc_cuda_kernel_of(state, kernel, grid, params);
     if (state->profile) mc_cuda_profile_begin(state->profile, state->stream);
     int error = mc_cuda.launch(p.kernel, p.grid[0], p.grid[1], p.grid[2], p.block[0], p.block[1],

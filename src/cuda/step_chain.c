@@ -179,30 +179,49 @@ static mica_status run_some(const mc_call *call, int n) {
 
 /* ---- a sum and its norm ---- */
 
-/* What kern/norms.cu has a kernel of its own for: fills *a. */
+/* A norm by a weight of f32 or bf16, of rows of f32: *is_bf16 tells which. */
+static bool is_plain_norm(const mc_call *norm, int64_t size, int32_t *is_bf16) {
+    const mc_operand *weight = &norm->in[1];
+    const mc_layout *l = norm->out.layout;
+    if (norm->op != MC_OP_RMS_NORM || norm->n_in < 2 || !weight->layout) return false;
+    *is_bf16 = weight->layout->dtype == MICA_BF16;
+    return is_rows(weight, *is_bf16 ? MICA_BF16 : MICA_F32, l->shape[l->ndim - 1]) &&
+           (uintptr_t)weight->data % 16 == 0 && is_rows(&norm->in[0], MICA_F32, size) &&
+           is_rows(&norm->out, MICA_F32, size);
+}
+
+/* What kern/norms.cu has a kernel of its own for, a sum and its norm, or a norm before them: fills
+ * *a. */
 static bool is_add_norm(const mc_call *call, mc_cuda_add_norm *a) {
-    const mc_call *norm = &call[1];
-    const mc_operand *sum = &call->out, *weight = &norm->in[1];
-    int64_t size = mc_layout_size(sum->layout);
-    if (call->span != 2 || call->op != MC_OP_ADD || norm->op != MC_OP_RMS_NORM || norm->n_in < 2 ||
-        norm->in[0].data != sum->data)
+    const bool has_inner = call->span == 3;
+    const mc_call *add = call + has_inner, *norm = add + 1;
+    const mc_operand *sum = &add->out, *x = &add->in[0], *y = &add->in[1];
+    int64_t size = mc_layout_size(call->out.layout);
+    if (call->span < 2 || call->span > 3 || add->op != MC_OP_ADD ||
+        !is_plain_norm(norm, size, &a->weight_is_bf16) || norm->in[0].data != sum->data ||
+        !is_rows(x, MICA_F32, size) || !is_rows(y, MICA_F32, size) || !is_rows(sum, MICA_F32, size))
         return false;
-    *a = (mc_cuda_add_norm){.d = sum->layout->shape[sum->layout->ndim - 1],
-                            .eps = ((const mc_attr_norm *)norm->attr)->eps};
-    if (a->d <= WARP_ROW || a->d > MC_CUDA_ADD_NORM_D || !weight->layout) return false;
+    a->d = sum->layout->shape[sum->layout->ndim - 1];
+    if (a->d <= WARP_ROW || a->d > MC_CUDA_ADD_NORM_D) return false;
     a->rows = size / a->d;
-    a->weight_is_bf16 = weight->layout->dtype == MICA_BF16;
-    if (!is_rows(weight, a->weight_is_bf16 ? MICA_BF16 : MICA_F32, a->d)) return false;
-    if (!is_rows(&call->in[0], MICA_F32, size) || !is_rows(&call->in[1], MICA_F32, size) ||
-        !is_rows(sum, MICA_F32, size) || !is_rows(&norm->in[0], MICA_F32, size) ||
-        !is_rows(&norm->out, MICA_F32, size))
-        return false;
-    a->x = call->in[0].data;
-    a->y = call->in[1].data;
-    a->weight = weight->data;
+    a->eps = ((const mc_attr_norm *)norm->attr)->eps;
+    a->weight = norm->in[1].data;
+    a->given = mc_run_is_given(norm, 1);
+    if (has_inner) {
+        if (!is_plain_norm(call, size, &a->inner_is_bf16)) return false;
+        if (x->data == call->out.data) x = &add->in[1], y = &add->in[0];
+        if (y->data != call->out.data || x->data == y->data) return false;
+        y = &call->in[0];
+        a->inner_weight = call->in[1].data;
+        a->inner_eps = ((const mc_attr_norm *)call->attr)->eps;
+        a->normed = call->out.data;
+        a->given = a->given && mc_run_is_given(call, 1);
+    }
+    a->x = x->data;
+    a->y = y->data;
     a->sum = sum->data;
     a->out = norm->out.data;
-    uintptr_t at = (uintptr_t)a->x | (uintptr_t)a->y | (uintptr_t)a->weight | (uintptr_t)a->sum |
+    uintptr_t at = (uintptr_t)a->x | (uintptr_t)a->y | (uintptr_t)a->normed | (uintptr_t)a->sum |
                    (uintptr_t)a->out;
     return a->d % 4 == 0 && at % 16 == 0;
 }
@@ -218,7 +237,7 @@ static mica_status run_add_norm(const mc_call *call, const mc_cuda_add_norm *a) 
 mica_status mc_cuda_run_chain(const mc_call *call) {
     if (mc_run_is_measured(call->run)) return MICA_OK; /* it takes no memory */
     if (call->axis == MC_BY_ELEMENT) return run_region(call);
-    mc_cuda_add_norm add_norm;
+    mc_cuda_add_norm add_norm = {.d = 0};
     if (is_add_norm(call, &add_norm)) return run_add_norm(call, &add_norm);
     for (int k = 0; k < call->span; k++)
         if (call[k].op == MC_OP_SLICE_UPDATE_AT || call[k].op == MC_OP_KV_WRITE)

@@ -193,43 +193,81 @@ static bool is_apart(const track *tracks, int n_tracks) {
     return true;
 }
 
-static mc_cuda_head_rows kernel_rows(const end *e) {
-    return (mc_cuda_head_rows){{e->strides[0], e->strides[1]}};
+/* A view with these strides. */
+static mc_cuda_head_view short_view(const mc_cuda_view *x, const int64_t *strides, int n) {
+    mc_cuda_head_view view = {
+        .data = x->data, .number = x->number, .dtype = x->dtype, .is_there = x->is_there};
+    memcpy(view.strides, strides, (size_t)n * sizeof *strides);
+    return view;
+}
+
+static mc_cuda_head_view operand_of(const mc_cuda_view *x) {
+    return short_view(x, x->strides, 1);
+}
+
+static mc_cuda_head_norm norm_of(const mc_call *call, const end *to) {
+    mc_cuda_norm a = mc_cuda_norm_of(call);
+    return (mc_cuda_head_norm){
+        .eps = a.eps, .weight = operand_of(&a.weight), .out = short_view(&a.out, to->strides, 2)};
+}
+
+static mc_cuda_head_rope rope_of(const mc_call *call, const end *to) {
+    mc_cuda_rope a = mc_cuda_rope_of(call);
+    return (mc_cuda_head_rope){.half = a.half,
+                               .base = a.base,
+                               .scale = a.scale,
+                               .rates = a.rates,
+                               .offset = operand_of(&a.offset),
+                               .freqs = operand_of(&a.freqs),
+                               .out = short_view(&a.out, to->strides, 2)};
+}
+
+static mc_cuda_head_copy copy_of(const mc_call *call, const end *to) {
+    mc_cuda_copy a = mc_cuda_slice_update_at_of(call);
+    return (mc_cuda_head_copy){.start_stride = a.start_stride,
+                               .length = a.length,
+                               .count = a.count,
+                               .start = operand_of(&a.start),
+                               .out = short_view(&a.out, to->strides, 2),
+                               .fault = a.fault,
+                               .op = a.op,
+                               .axis = a.axis};
 }
 
 static void set_track(const track *t, mc_cuda_track *to) {
     const mc_operand *x = t->from[0].x;
+    mc_cuda_view view = mc_cuda_view_of(t->calls[0], x);
     to->d = x->layout->shape[x->layout->ndim - 1];
     to->rows = t->n[0] * t->n[1];
     to->inner = t->n[1];
     to->position_axis = t->position;
-    to->x = mc_cuda_view_of(t->calls[0], x);
-    to->x_rows = kernel_rows(&t->from[0]);
+    to->x = short_view(&view, t->from[0].strides, 2);
     for (int k = 0; k < t->n_calls; k++) {
         const mc_call *call = t->calls[k];
-        mc_cuda_head_rows rows = kernel_rows(&t->to[k]);
         switch (step_of(call)) {
         case NORM:
             to->norms = 1;
-            to->norm = mc_cuda_norm_of(call);
-            to->norm_rows = rows;
+            to->norm = norm_of(call, &t->to[k]);
             break;
         case ROPE:
             to->rotates = 1;
-            to->rope = mc_cuda_rope_of(call);
-            to->rope_rows = rows;
+            to->rope = rope_of(call, &t->to[k]);
             break;
         case CONVERT:
             to->converts = 1;
-            to->converted = mc_cuda_view_of(call, &call->out);
-            to->converted_rows = rows;
+            view = mc_cuda_view_of(call, &call->out);
+            to->converted = short_view(&view, t->to[k].strides, 2);
             break;
         default:
             to->copies = 1;
-            to->copy = mc_cuda_slice_update_at_of(call);
-            to->copy_rows = rows;
+            to->copy = copy_of(call, &t->to[k]);
         }
     }
+}
+
+static bool is_given(const mc_call *call, int k) {
+    return k >= call->n_in || !call->in[k].layout || mc_run_is_number(call->run, &call->in[k]) ||
+           mc_run_is_given(call, k);
 }
 
 bool mc_cuda_heads_of(const mc_call *call, mc_cuda_heads *a) {
@@ -239,6 +277,10 @@ bool mc_cuda_heads_of(const mc_call *call, mc_cuda_heads *a) {
         if (!place_call(&call[k], tracks, &n_tracks)) return false;
     memset(a, 0, sizeof *a);
     a->n = n_tracks;
+    a->given = 1;
+    for (int k = 0; k < call->span; k++) /* a weight; a position and frequencies */
+        if (step_of(&call[k]) == NORM || step_of(&call[k]) == ROPE)
+            a->given = a->given && is_given(&call[k], 1) && is_given(&call[k], 2);
     for (int i = 0; i < n_tracks; i++) {
         set_track(&tracks[i], &a->tracks[i]);
         if (a->tracks[i].rows > INT32_MAX) return false;

@@ -23,11 +23,16 @@ STEP(ARGMIN, mc_cuda_argmin, mc_cuda_supports_reduce)
 STEP(TOPK_INDICES, mc_cuda_topk_indices, mc_cuda_supports_topk)
 STEP(LOGSUMEXP, mc_cuda_logsumexp, mc_cuda_supports_reduce)
 STEP(SOFTMAX, mc_cuda_softmax, mc_cuda_supports_reduce)
+STEP(CROSS_ENTROPY, mc_cuda_cross_entropy, mc_cuda_supports_any)
+STEP(CROSS_ENTROPY_GRADIENT, mc_cuda_cross_entropy, mc_cuda_supports_any)
 STEP(RMS_NORM, mc_cuda_run_norm, mc_cuda_supports_any)
 STEP(LAYER_NORM, mc_cuda_run_norm, mc_cuda_supports_any)
 STEP(TO_Q8, mc_cuda_convert_q8, mc_cuda_supports_any)
 STEP(FROM_Q8, mc_cuda_convert_q8, mc_cuda_supports_any)
 STEP(ROPE, mc_cuda_rotate, mc_cuda_supports_any)
+
+/* step_delta.c */
+STEP(GATED_DELTA, mc_cuda_gated_delta, mc_cuda_supports_delta)
 
 /* step_matmul.c */
 STEP(MATMUL, mc_cuda_multiply, mc_cuda_supports_any)
@@ -39,5 +44,12 @@ STEP(DEQUANTIZE, mc_cuda_dequantise, mc_cuda_supports_quant)
 /* step_attention.c */
 STEP(SDPA, mc_cuda_sdpa, mc_cuda_supports_attention)
 STEP(SDPA_LSE, mc_cuda_sdpa, mc_cuda_supports_attention)
+STEP(SDPA_GRADIENT, mc_cuda_sdpa_gradient, mc_cuda_supports_sdpa_gradient)
 STEP(PAGED_SDPA, mc_cuda_paged_sdpa, mc_cuda_supports_attention)
+
+/* nccl.c, of groups that the device has joined */
+STEP(ALL_GATHER, mc_cuda_collect, mc_cuda_supports_collective)
+STEP(BROADCAST, mc_cuda_collect, mc_cuda_supports_collective)
+STEP(SEND, mc_cuda_collect, mc_cuda_supports_collective)
+STEP(RECV, mc_cuda_collect, mc_cuda_supports_collective)
 #undef STEP

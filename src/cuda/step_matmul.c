@@ -103,10 +103,18 @@ static mica_status start(const mc_call *call, mc_cuda_matmul *a) {
     if (a->m <= FEW_ROWS && along_k) {
         a->columns = columns_of(call, a);
         int64_t of_block = (int64_t)a->columns * WARPS;
-        mc_cuda_grid few = {(a->n + of_block - 1) / of_block, 1, z, 32, WARPS, 0};
+        mc_cuda_grid few = {.x = (a->n + of_block - 1) / of_block,
+                            .y = 1,
+                            .z = z,
+                            .threads = 32,
+                            .threads_y = WARPS};
         return mc_cuda_start(call, few_rows_kernel(a), few, a);
     }
-    mc_cuda_grid tiles = {(a->n + TILE - 1) / TILE, (a->m + TILE - 1) / TILE, z, TILE, 8, 0};
+    mc_cuda_grid tiles = {.x = (a->n + TILE - 1) / TILE,
+                          .y = (a->m + TILE - 1) / TILE,
+                          .z = z,
+                          .threads = TILE,
+                          .threads_y = 8};
     return mc_cuda_start(call, MC_CUDA_MATMUL_TILES_KERNEL, tiles, a);
 }
 
@@ -188,11 +196,20 @@ static mc_cuda_view index_of(const mc_call *call, int operand) {
     return view;
 }
 
-mica_status mc_cuda_gather(const mc_call *call) {
+static mc_cuda_picks picks_of(const mc_call *call) {
+    int lhs = call->op == MC_OP_GATHER_QMM ? QMM_LHS : MM_LHS;
+    mc_cuda_picks picks = {.rhs = index_of(call, lhs + 1),
+                           .rhs_count = call->in[1].layout->shape[0]};
+    if (call->in[lhs].layout) {
+        picks.lhs = index_of(call, lhs);
+        picks.lhs_count = call->in[0].layout->shape[0];
+    }
+    return picks;
+}
+
+static mc_cuda_matmul picked_of(const mc_call *call) {
     bool quantised = call->op == MC_OP_GATHER_QMM;
-    int lhs = quantised ? QMM_LHS : MM_LHS;
     const mc_layout *x = call->in[0].layout, *w = call->in[1].layout;
-    mc_cuda_picks picks = {.rhs = index_of(call, lhs + 1), .rhs_count = w->shape[0]};
     mc_cuda_matmul a = {.is_quantised = quantised, .transpose = quantised};
     set_rows(call, &a);
     a.w_strides[0] = w->strides[0];
@@ -204,14 +221,46 @@ mica_status mc_cuda_gather(const mc_call *call) {
         a.w_k = w->strides[1];
         a.w_n = w->strides[2];
     }
-    if (call->in[lhs].layout) {
-        picks.lhs = index_of(call, lhs);
-        picks.lhs_count = x->shape[0];
+    if (call->in[quantised ? QMM_LHS : MM_LHS].layout) {
         memset(a.x.strides, 0, sizeof a.x.strides);
         memcpy(a.x.strides, x->strides, 3 * sizeof *x->strides);
     }
-    if (mc_layout_size(call->out.layout) == 0) return MICA_OK;
-    return mc_cuda_run_picked(call, &a, &picks);
+    return a;
+}
+
+static bool is_same(const mc_operand *x, const mc_operand *y) {
+    if (!x->layout || !y->layout) return x->layout == y->layout;
+    return x->data == y->data && x->layout->dtype == y->layout->dtype &&
+           mc_layout_same_shape(x->layout, y->layout) &&
+           memcmp(x->layout->strides, y->layout->strides,
+                  (size_t)x->layout->ndim * sizeof *x->layout->strides) == 0;
+}
+
+/* Whether products of the same x are picked alike, from matrices that lie alike. */
+static bool joins_picked(const mc_call *call, const mc_cuda_matmul *a, const mc_call *other_call,
+                         const mc_cuda_matmul *other) {
+    int lhs = call->op == MC_OP_GATHER_QMM ? QMM_LHS : MM_LHS;
+    return is_same(&call->in[lhs], &other_call->in[lhs]) &&
+           is_same(&call->in[lhs + 1], &other_call->in[lhs + 1]) &&
+           call->in[1].layout->shape[0] == other_call->in[1].layout->shape[0] &&
+           a->w_strides[0] == other->w_strides[0] &&
+           a->scale_strides[0] == other->scale_strides[0] &&
+           mc_cuda_is_alike(call, a, other_call, other);
+}
+
+mica_status mc_cuda_gather(const mc_call *call) {
+    for (int i = 0, n; i < call->joint; i += n) {
+        mc_cuda_picks picks = picks_of(&call[i]);
+        mc_cuda_matmul a[MC_MAX_JOINT] = {picked_of(&call[i])};
+        n = 1;
+        if (mc_layout_size(call[i].out.layout) == 0) continue;
+        for (; i + n < call->joint; n++) {
+            a[n] = picked_of(&call[i + n]);
+            if (!joins_picked(&call[i], a, &call[i + n], &a[n])) break;
+        }
+        MC_TRY(mc_cuda_run_picked(&call[i], a, n, &picks));
+    }
+    return MICA_OK;
 }
 
 /* ---- joint products ---- */
@@ -222,6 +271,10 @@ mica_status mc_cuda_multiply(const mc_call *call) {
         a[i] = call->op == MC_OP_MATMUL ? floats_of(&call[i]) : quantised_of(&call[i]);
     for (int i = 0, n; i < call->joint; i += n) {
         n = 1;
+        if (mc_cuda_fits_across(&call[i], &a[i])) {
+            MC_TRY(mc_cuda_run_across(&call[i], &a[i]));
+            continue;
+        }
         if (!mc_cuda_fits_planes(&call[i], &a[i])) {
             if (!mc_run_is_measured(call->run)) MC_TRY(start(&call[i], &a[i]));
             continue;

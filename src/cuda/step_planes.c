@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cuda/cuda.h"
+#include "cuda/kern/gemv.h"
 #include "graph/attr.h"
 
 /* As kern/planes.cu and kern/tiles.cu have them. */
@@ -13,6 +14,7 @@ enum { LARGE_TILE = 128, SMALL_TILE = 64, TILE_STAGES = 4, STEP_GROUPS = 2 };
 /* As kern/gemm.cu has them: rows of a matrix, and the most of x, of a tile. */
 enum { PROMPT_ROWS = 65, GEMM_TILE = 128, GEMM_ROWS = 256, GEMM_SIZES = 3 };
 enum { GEMM_COLUMNS = 128, GEMM_SLOTS = 3 };
+enum { ACROSS = 32 }; /* as kern/matmul.cu has it */
 
 mc_cuda_tuning mc_cuda_planes_tuning;
 
@@ -69,13 +71,18 @@ bool mc_cuda_fits_planes(const mc_call *call, const mc_cuda_matmul *a) {
     return rows && a->k > 0 && a->n > 0 && a->m > 0 && a->batches > 0 && a->batches <= MOST_BATCHES;
 }
 
-bool mc_cuda_joins_planes(const mc_call *call, const mc_cuda_matmul *a, const mc_call *other_call,
-                          const mc_cuda_matmul *other) {
+bool mc_cuda_is_alike(const mc_call *call, const mc_cuda_matmul *a, const mc_call *other_call,
+                      const mc_cuda_matmul *other) {
     const mc_cuda_quant *q = &a->quant, *r = &other->quant;
-    return is_fast(call) == is_fast(other_call) && a->batches == 1 && other->batches == 1 &&
+    return is_fast(call) == is_fast(other_call) && a->batches == other->batches &&
            a->m == other->m && a->k == other->k && a->is_quantised == other->is_quantised &&
            q->mode == r->mode && q->bits == r->bits && q->group == r->group &&
            q->scales.dtype == r->scales.dtype;
+}
+
+bool mc_cuda_joins_planes(const mc_call *call, const mc_cuda_matmul *a, const mc_call *other_call,
+                          const mc_cuda_matmul *other) {
+    return a->batches == 1 && mc_cuda_is_alike(call, a, other_call, other);
 }
 
 /* ---- activations ---- */
@@ -148,6 +155,18 @@ static int width_of(uint64_t bits) {
     return 1;
 }
 
+/* Bytes between rows of a slot. */
+static int pitch_of(const mc_cuda_matmul *a) {
+    switch (format_of(a)) {
+    case Q4:
+        return 256 + 32;
+    case BF16:
+        return 256 + 64;
+    default:
+        return 32 * a->quant.bits + (a->quant.bits == 8 ? 32 : 16);
+    }
+}
+
 static mc_cuda_planes_matrix matrix_of(const mc_cuda_matmul *a) {
     const mc_cuda_quant *q = &a->quant;
     mc_cuda_planes_matrix m = {.codes = q->codes.data,
@@ -186,7 +205,11 @@ static mc_cuda_planes_matmul args_of(const mc_call *call, const mc_cuda_matmul *
                                 .units = (int32_t)units_of(a),
                                 .bits = bits_of(a),
                                 .mode = q->mode,
-                                .scale_bytes = q->mode == MC_CUDA_MXFP4 ? 1 : 2,
+                                .form = (int32_t)format_of(a),
+                                .pitch = pitch_of(a),
+                                .scale_bytes = !a->is_quantised           ? 0
+                                               : q->mode == MC_CUDA_MXFP4 ? 1
+                                                                          : 2,
                                 .scale_is_f16 = q->scales.dtype == MC_CUDA_F16,
                                 .k = a->k,
                                 .padded = p->padded,
@@ -201,7 +224,7 @@ static mc_cuda_planes_matmul args_of(const mc_call *call, const mc_cuda_matmul *
     for (int each = p->group; each < q->group; each *= 2)
         to.spread++;
     memcpy(to.shape, a->shape, sizeof to.shape);
-    for (int k = 0; k < (p->picks ? 1 : a->ndim); k++) {
+    for (int k = 0; k < (p->picks ? 1 : a->ndim); k++) { /* of all the same, where some pick */
         to.w_strides[k] = a->w_strides[k] * word;
         to.scale_strides[k] = a->scale_strides[k] * to.scale_bytes;
         code_bits |= (uint64_t)to.w_strides[k];
@@ -232,8 +255,8 @@ static int64_t smaller(int64_t a, int64_t b) {
 
 /* What kern/planes.cu's fetch_whole copies: all of it is pieces of 16 bytes. */
 static bool is_whole(const mc_cuda_matmul *a, const planes *p, const mc_cuda_planes_matmul *args) {
-    return format_of(a) == Q4 && !p->picks && a->batches == 1 && a->k % unit_of(a) == 0 &&
-           args->spread == 0 && args->code_width == 16 && args->scale_width == 16 &&
+    return format_of(a) == Q4 && !p->picks && a->batches == 1 && args->spread == 0 &&
+           args->code_width == 16 && args->scale_width == 16 && a->k % unit_of(a) == 0 &&
            a->n <= INT32_MAX && a->quant.code_stride <= INT32_MAX / 4 &&
            a->quant.scale_stride <= INT32_MAX / 2;
 }
@@ -254,18 +277,6 @@ static mc_cuda_kernel few_rows_kernel(const mc_cuda_matmul *a, bool fast, bool w
     return fast && a->m <= PAIRED_ROWS ? paired[row] : kernels[row][fast];
 }
 
-/* Bytes between rows of a slot. */
-static int pitch_of(const mc_cuda_matmul *a) {
-    switch (format_of(a)) {
-    case Q4:
-        return 256 + 32;
-    case BF16:
-        return 256 + 64;
-    default:
-        return 32 * a->quant.bits + (a->quant.bits == 8 ? 32 : 16);
-    }
-}
-
 /* Whether each block makes planes for itself: that takes less time than another kernel. */
 static bool makes_own(const mc_cuda_matmul *a, const planes *p, bool whole) {
     return whole && !mc_cuda_planes_tuning.apart &&
@@ -280,6 +291,9 @@ static mica_status start_few_rows(const mc_call *call, const mc_cuda_matmul *a, 
     bool whole = true;
     for (int i = 0; i < n; i++)
         whole = whole && is_whole(&a[i], p, &args);
+    mc_cuda_gemv row;
+    if (is_fast(call) && mc_cuda_gemv_of(call, a, &args, tuning->stages, &row))
+        return mc_cuda_run_gemv(call, &row);
     int64_t own = 0;
     if (makes_own(a, p, whole)) {
         args.source = source_of(a, p);
@@ -292,7 +306,7 @@ static mica_status start_few_rows(const mc_call *call, const mc_cuda_matmul *a, 
     int warps = tuning->warps > 0 ? tuning->warps : WARPS;
     int most = tuning->stages > 0 ? tuning->stages : whole ? WHOLE_STAGES : MAX_STAGES;
     int on_one = tuning->blocks > 0 ? tuning->blocks : 1;
-    int64_t slot = TILE * (pitch_of(a) + 2 * SCALE_PITCH), tiles = args.tiles * a->batches;
+    int64_t slot = TILE * (args.pitch + 2 * SCALE_PITCH), tiles = args.tiles * a->batches;
     int64_t blocks = smaller(tiles, (int64_t)state->multiprocessors * on_one);
     int64_t part = part_bytes_of(a), bunch = PART_BYTES / part;
     args.bunch = (int32_t)smaller(bunch < 1 ? 1 : bunch, (tiles + blocks - 1) / blocks);
@@ -365,7 +379,7 @@ static mica_status start_tiles(const mc_call *call, const mc_cuda_matmul *a, int
     return mc_cuda_start(call, tiles_kernel(format_of(a), is_fast(call), large), grid, &args);
 }
 
-/* ---- prompts: rows that are rounded to bf16 ---- */
+/* ---- prompts, and texts that train: rows that are rounded to bf16 ---- */
 
 /* Whether the rows are a part of the one text that a session reads. Those of a batch are not, nor
  * those of a text without caches: they have the bits that they have alone, or beside others. Nor
@@ -375,6 +389,12 @@ static bool is_prompt(const mc_call *call) {
     return x->ndim >= 2 && x->shape[x->ndim - 2] >= PROMPT_ROWS &&
            mc_layout_size(x) == x->shape[x->ndim - 2] * x->shape[x->ndim - 1] &&
            mc_run_fills_cache(call->run);
+}
+
+static bool rounds_rows(const mc_call *call, const mc_cuda_matmul *a) {
+    const mc_cuda_state *state = call->state;
+    bool trains = mc_run_trains(call->run) && a->batches == 1 && a->m >= PROMPT_ROWS;
+    return state->has_wgmma && is_fast(call) && (trains || is_prompt(call));
 }
 
 /* Whether kern/gemm.cu has these products. */
@@ -413,21 +433,24 @@ static int gemm_size(const mc_call *call, int64_t m, int64_t w_tiles) {
 }
 
 /* Whole tiles of x as bf16. */
-static planes bf16_of(const mc_call *call, const mc_cuda_matmul *a, int tile) {
-    planes p = {.count = 1,
-                .group = a->is_quantised ? a->quant.group : 0,
-                .rows = parts_of(a->m, tile) * tile,
-                .padded = parts_of(a->k, GEMM_COLUMNS) * GEMM_COLUMNS};
-    p.codes = mc_run_scratch(call->run, (size_t)(p.rows * p.padded) * 2);
-    return p;
+static planes bf16_of(const mc_cuda_matmul *a, int tile) {
+    return (planes){.count = 1,
+                    .group = a->is_quantised ? a->quant.group : 0,
+                    .rows = parts_of(a->m, tile) * tile,
+                    .padded = parts_of(a->k, GEMM_COLUMNS) * GEMM_COLUMNS};
 }
 
+static size_t bf16_bytes(const planes *p) {
+    return (size_t)(p->rows * p->padded) * 2;
+}
+
+/* x: where it is put. */
 static mica_status run_gemm(const mc_call *call, const mc_cuda_matmul *a,
-                            mc_cuda_planes_matmul *args) {
+                            mc_cuda_planes_matmul *args, void *x) {
     const mc_cuda_state *state = call->state;
     int size = gemm_size(call, a->m, args->tiles), rows = GEMM_ROWS >> size;
-    planes p = bf16_of(call, a, rows);
-    if (!p.codes) return MICA_ENOMEM;
+    planes p = bf16_of(a, rows);
+    p.codes = x;
     mc_cuda_to_planes source = source_of(a, &p);
     source.group = p.group;
     source.rows_there = a->m;
@@ -448,15 +471,18 @@ static mica_status run_gemm(const mc_call *call, const mc_cuda_matmul *a,
 static mica_status run_planes(const mc_call *call, const mc_cuda_matmul *a, int n,
                               const mc_cuda_picks *picks) {
     planes p = planes_of(call, a, picks);
-    const mc_cuda_state *state = call->state;
-    bool prompt = state->has_wgmma && is_fast(call) && !picks && is_prompt(call);
+    bool rounds = !picks && rounds_rows(call, a);
+    planes rounded = bf16_of(a, GEMM_ROWS);
     if (mc_run_is_measured(call->run)) {
-        if (prompt) (void)bf16_of(call, a, GEMM_ROWS);
+        if (rounds) (void)mc_run_scratch(call->run, bf16_bytes(&rounded));
         return make_planes(call, a, &p);
     }
-    if (prompt) {
+    if (rounds) {
         mc_cuda_planes_matmul args = args_of(call, a, n, &p, GEMM_TILE);
-        if (fits_gemm(a, n, &args)) return run_gemm(call, a, &args);
+        if (fits_gemm(a, n, &args)) {
+            void *x = mc_run_scratch(call->run, bf16_bytes(&rounded));
+            return x ? run_gemm(call, a, &args, x) : MICA_ENOMEM;
+        }
     }
     if (a->m <= FEW_ROWS && part_bytes_of(a) <= MOST_PART_BYTES)
         return start_few_rows(call, a, n, &p);
@@ -468,7 +494,51 @@ mica_status mc_cuda_run_planes(const mc_call *call, const mc_cuda_matmul *a, int
     return run_planes(call, a, n, NULL);
 }
 
-mica_status mc_cuda_run_picked(const mc_call *call, const mc_cuda_matmul *a,
+mica_status mc_cuda_run_picked(const mc_call *call, const mc_cuda_matmul *a, int n,
                                const mc_cuda_picks *picks) {
-    return run_planes(call, a, 1, picks);
+    return run_planes(call, a, n, picks);
+}
+
+/* ---- weights that lie across ---- */
+
+bool mc_cuda_fits_across(const mc_call *call, const mc_cuda_matmul *a) {
+    bool across = a->is_quantised ? !a->transpose : a->w.dtype == MC_CUDA_BF16 && a->w_k != 1;
+    return across && a->batches == 1 && a->out.dtype == MC_CUDA_F32 && a->k > 0 && a->n > 0 &&
+           a->n <= INT32_MAX && mc_run_trains(call->run) && rounds_rows(call, a);
+}
+
+static mica_status start_across(const mc_call *call, const mc_cuda_matmul *a, int64_t padded,
+                                void *to) {
+    mc_cuda_across args = {.k = a->k,
+                           .n = a->n,
+                           .padded = padded,
+                           .is_quantised = a->is_quantised,
+                           .w = a->w.data,
+                           .w_k = a->w_k,
+                           .w_n = a->w_n,
+                           .quant = a->quant,
+                           .out = to};
+    mc_cuda_grid grid = {.x = parts_of(a->n, ACROSS),
+                         .y = smaller(padded / ACROSS, MOST_BATCHES),
+                         .z = 1,
+                         .threads = ACROSS,
+                         .threads_y = WARPS};
+    return mc_cuda_start(call, MC_CUDA_ACROSS_KERNEL, grid, &args);
+}
+
+mica_status mc_cuda_run_across(const mc_call *call, const mc_cuda_matmul *a) {
+    mc_cuda_matmul rows = *a;
+    rows.is_quantised = 0;
+    rows.quant = (mc_cuda_quant){0};
+    rows.w.dtype = MC_CUDA_BF16;
+    rows.w_k = 1;
+    rows.w_n = parts_of(a->k, ACROSS) * ACROSS;
+    planes p = bf16_of(&rows, GEMM_ROWS);
+    char *x = mc_run_scratch(call->run, bf16_bytes(&p) + (size_t)(rows.w_n * a->n) * 2);
+    if (mc_run_is_measured(call->run)) return MICA_OK;
+    if (!x) return MICA_ENOMEM;
+    rows.w.data = x + bf16_bytes(&p);
+    MC_TRY(start_across(call, a, rows.w_n, rows.w.data));
+    mc_cuda_planes_matmul args = args_of(call, &rows, 1, &p, GEMM_TILE);
+    return run_gemm(call, &rows, &args, x);
 }

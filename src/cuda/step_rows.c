@@ -83,6 +83,25 @@ mica_status mc_cuda_softmax(const mc_call *call) {
     return reduce(call, MC_CUDA_SOFTMAX, (int64_t)1 << (call->in[0].layout->ndim - 1));
 }
 
+/* ---- losses ---- */
+
+mica_status mc_cuda_cross_entropy(const mc_call *call) {
+    bool gradient = call->op == MC_OP_CROSS_ENTROPY_GRADIENT;
+    const mc_layout *logits = call->in[0].layout;
+    mc_cuda_loss a = {.logits = {.kind = gradient ? MC_CUDA_SOFTMAX : MC_CUDA_LOGSUMEXP},
+                      .targets = mc_cuda_view_of(call, &call->in[1]),
+                      .op = (int32_t)call->op,
+                      .axis = logits->ndim - 1,
+                      .fault = mc_cuda_fault_of(call)};
+    set_axes(logits, (int64_t)1 << a.axis, &a.logits);
+    mc_cuda_view x = mc_cuda_view_of(call, &call->in[0]);
+    memcpy(x.strides, a.logits.x.strides, sizeof x.strides);
+    a.logits.x = x;
+    a.logits.out = mc_cuda_view_of(call, &call->out);
+    if (gradient) a.dy = mc_cuda_view_of(call, &call->in[2]);
+    return mc_cuda_start(call, MC_CUDA_CROSS_ENTROPY_KERNEL, block_a_row(call, a.logits.rows), &a);
+}
+
 /* ---- the k largest ---- */
 
 bool mc_cuda_supports_topk(const void *attr, const mc_layout *const *in, int n_in,

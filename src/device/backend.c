@@ -7,5 +7,6 @@ void mc_lowered_free(mc_lowered *l) {
     mica_scope_close(&l->graph);
     mc_free(l->params);
     mc_free(l->results);
+    mc_free(l->stays);
     mc_free(l);
 }

@@ -15,6 +15,7 @@
 #include <mica/device.h>
 #include <mica/executable.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/status.h"
@@ -24,9 +25,15 @@
 
 /* A parameter of a lowered graph: data that a launch brings. */
 typedef struct mc_lowered_param {
-    bool scalar;  /* one number, given by its value: element `index` of the scalars */
-    bool donated; /* may be written over where nobody else holds its storage */
+    bool scalar;   /* one number, given by its value: element `index` of the scalars */
+    bool donated;  /* may be written over where nobody else holds its storage */
+    bool fixed;    /* a constant of the graph */
+    bool fallback; /* its memory is the fallback device's: no device sees such a one */
     uint32_t index;
+    mc_storage
+        *constant; /* a launch brings these bytes, always, and nobody writes to them; borrowed
+                             as long as the executable; NULL: it brings any */
+    int64_t offset_bytes; /* of the constant's first element */
 } mc_lowered_param;
 
 /* A graph that a device runs: every op is a view, a PART, or one that it supports over these
@@ -44,8 +51,10 @@ typedef struct mc_lowered {
     uint32_t n_params, n_scalars, n_results;
     mc_lowered_param *params; /* [n_params] */
     uint32_t *results;        /* [n_results] nodes */
-    uint32_t passes_off;      /* bits of mc_pass: what a device that has such passes leaves */
-    mica_mode mode; /* of the executable that it is for; default: the device's own choice */
+    uint32_t n_placed;        /* nodes that read what lies with the fallback; nor this */
+    bool *stays;         /* [n_results] with the fallback, that made it; no device reads this */
+    uint32_t passes_off; /* bits of mc_pass: what a device that has such passes leaves */
+    mica_mode mode;      /* of the executable that it is for; default: the device's own choice */
 } mc_lowered;
 
 void mc_lowered_free(mc_lowered *lowered); /* takes NULL */
@@ -70,14 +79,16 @@ typedef struct mc_executable {
     uint32_t n_params, n_results;
     const mc_layout *results; /* [n_results] with the strides that they have */
     size_t bytes;             /* of memory that it holds, about */
+    atomic_size_t kept_bytes; /* beside these, of what the device notes of its launches */
     const uint32_t *changed;  /* [MC_PASS_COUNT] what each pass changed; NULL: nothing */
 } mc_executable;
 
 /* What a launch takes of the device's memory, in bytes as the device counts them, if all donated
  * arguments are taken. */
 typedef struct mc_launch_memory {
-    uint64_t results; /* stays until the results go */
-    uint64_t others;  /* what the launch needs beside, at most at once */
+    uint64_t results;  /* stays until the results go */
+    uint64_t others;   /* what the launch needs beside, at most at once */
+    uint64_t prepared; /* what kernels make of constants, and keep where these are known */
 } mc_launch_memory;
 
 /* Names a launch of a device; 0: one that is over. */
@@ -112,6 +123,8 @@ typedef struct mc_memory_ops {
     uint64_t (*set_wired_limit)(void *state, uint64_t bytes);
 } mc_memory_ops;
 
+struct mica_group;
+
 typedef struct mc_backend {
     const char *name;
 
@@ -124,6 +137,10 @@ typedef struct mc_backend {
     /* A launch returns before its graph is computed, so that the next one is worth launching over
      * results that nobody waited for. */
     bool late;
+
+    /* A launch that took a donated argument has moved its memory, and where it fails the argument
+     * has none. Elsewhere it lies where it was, whatever was written into it. */
+    bool moves_donated;
 
     /* Each op has a kernel, whatever its layouts, or a decomposition: none falls back to another
      * device. So it is with the first of device_list.h, which others fall back to. */
@@ -185,6 +202,12 @@ typedef struct mc_backend {
     mica_status (*copy)(void *state, mc_direction direction, void *to, size_t to_offset,
                         const void *from, size_t from_offset, size_t bytes);
 
+    /* Copies to the host what copies left, or launches that were waited for, and does not wait for
+     * launches that came behind them. NULL: copy does it.
+     * errors  MICA_EDEVICE */
+    mica_status (*read_ended)(void *state, void *to, const void *from, size_t from_offset,
+                              size_t bytes);
+
     /* At most so many bytes in one copy from or to the host: what its staging buffer has room for.
      * 0: any number. */
     size_t staging_bytes;
@@ -221,6 +244,11 @@ typedef struct mc_backend {
      * operand, is of that dtype, its elements along k side by side, an even number of them. NULL:
      * the device cannot tell. */
     mc_kernel_choice (*kernel_choice)(const void *state, mc_op op, const void *attr, mica_dtype w);
+
+    /* Prepares the device to compute collectives of a group itself, before the first graph with
+     * one; all ranks call it together. NULL: the CPU computes them.
+     * errors  MICA_EDEVICE a rank is gone; MICA_ENOMEM */
+    mica_status (*join)(void *state, struct mica_group *group);
 } mc_backend;
 
 #define DEVICE(name) extern const mc_backend mc_backend_##name;

@@ -2,6 +2,7 @@
 #ifndef DEVICE_DEVICE_H
 #define DEVICE_DEVICE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "device/backend.h"
@@ -23,7 +24,10 @@ struct mica_device {
     _Atomic(mc_device_part *) rates;  /* what cost/rates.h measured; NULL until it is needed */
     _Atomic(mica_device *) fallback;  /* NULL until it is first needed */
     int threads;                      /* as the options of the opening said: for the fallback */
+    bool is_fallback;                 /* of another device */
     atomic_ullong fallback_ops;       /* mica_device_fallback_ops */
+    pthread_mutex_t prepared_lock;    /* of the next */
+    struct mc_prepared *prepared;     /* what kernels made of constants (exec/steps/prepared.h) */
     mc_worker worker;                 /* runs what mica_eval_async starts */
 };
 
@@ -50,6 +54,11 @@ mica_status mc_storage_write(mica_device *device, mc_storage *storage, size_t of
 mica_status mc_storage_read(mica_device *device, const mc_storage *storage, size_t offset, void *to,
                             size_t bytes);
 
+/* mc_storage_read of what copies left, or launches that were waited for: launches that came behind
+ * them are not waited for (mc_backend.read_ended). */
+mica_status mc_storage_read_ended(mica_device *device, const mc_storage *storage, size_t offset,
+                                  void *to, size_t bytes);
+
 /* The elements of a view for the host to read, with their strides: *data is the first one. They are
  * borrowed where the host sees the storage, and else copied, the gaps between them too: *owned is
  * freed by the caller with mc_free.
@@ -61,6 +70,9 @@ mica_status mc_storage_view(mica_device *device, const mc_storage *storage, int6
  * and closed with this one.
  * errors  those of mica_device_open */
 mica_status mc_device_fallback(mica_device *device, mica_device **fallback);
+/* Where the memory of what is made in a scope is: the scope's device, or its fallback
+ * (mc_scope_set_fallback). errors  as mc_device_fallback */
+mica_status mc_device_of_data(const mica_scope *s, mica_device **device);
 /* Gives such a device, where there is one, the memory limit of this one. */
 void mc_device_limit_fallback(mica_device *device);
 

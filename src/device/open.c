@@ -54,8 +54,14 @@ static mica_status open_parts(mica_device *device, const mica_device_options *op
     mica_status status =
         mc_memory_init(&device->memory, backend, device->state, memory_limit, cache_limit);
     if (status != MICA_OK) goto close_backend;
+    if (pthread_mutex_init(&device->prepared_lock, NULL) != 0) {
+        status = mc_fail(MICA_EDEVICE, "cannot make a mutex for a device");
+        goto close_memory;
+    }
     status = mc_worker_init(&device->worker);
     if (status == MICA_OK) return MICA_OK;
+    pthread_mutex_destroy(&device->prepared_lock);
+close_memory:
     mc_memory_deinit(&device->memory);
 close_backend:
     device->backend->close(device->state);
@@ -115,6 +121,7 @@ void mc_device_release(mica_device *device) {
     mica_device *fallback = atomic_load_explicit(&device->fallback, memory_order_acquire);
     mica_device_close(&fallback);
     mc_memory_deinit(&device->memory);
+    pthread_mutex_destroy(&device->prepared_lock);
     device->backend->close(device->state);
     mc_free(device);
 }
@@ -125,6 +132,7 @@ mica_status mc_device_fallback(mica_device *device, mica_device **fallback) {
     mica_device *opened;
     const mica_device_options options = {.threads = device->threads};
     MC_TRY(mica_device_open(backends[0]->name, &options, &opened));
+    opened->is_fallback = true;
     if (!atomic_compare_exchange_strong(&device->fallback, fallback, opened)) {
         mica_device_close(&opened); /* another thread was first */
         return MICA_OK;
@@ -132,6 +140,12 @@ mica_status mc_device_fallback(mica_device *device, mica_device **fallback) {
     *fallback = opened;
     mc_device_limit_fallback(device);
     return MICA_OK;
+}
+
+mica_status mc_device_of_data(const mica_scope *s, mica_device **device) {
+    *device = mica_scope_device(s);
+    if (!mc_scope_falls_back(s) || (*device)->backend->complete) return MICA_OK;
+    return mc_device_fallback(*device, device);
 }
 
 mica_status mc_device_wait(mica_device *device, mc_fence fence) {

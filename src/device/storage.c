@@ -15,6 +15,7 @@ static void release(mc_storage *storage) {
 static mc_storage *hold(mica_device *device, mc_storage *storage) {
     storage->release = release;
     storage->owner = device;
+    storage->fallback = device->is_fallback;
     mc_device_retain(device);
     return storage;
 }
@@ -88,6 +89,7 @@ mica_status mc_storage_adopt(mica_device *device, const void *host, size_t bytes
     a->storage.read_only = true;
     a->storage.release = release_adopted;
     a->storage.owner = device;
+    a->storage.fallback = device->is_fallback;
     a->release = release_host;
     a->owner = owner;
     mica_status status = adopt(device, a, host, bytes);
@@ -136,6 +138,14 @@ mica_status mc_storage_read(mica_device *device, const mc_storage *storage, size
                                      offset + at, n));
     }
     return MICA_OK;
+}
+
+mica_status mc_storage_read_ended(mica_device *device, const mc_storage *storage, size_t offset,
+                                  void *to, size_t bytes) {
+    if (storage->host || !device->backend->read_ended)
+        return mc_storage_read(device, storage, offset, to, bytes);
+    if (!bytes) return MICA_OK;
+    return device->backend->read_ended(device->state, to, storage->address, offset, bytes);
 }
 
 mica_status mc_storage_view(mica_device *device, const mc_storage *storage, int64_t offset_bytes,

@@ -44,9 +44,10 @@ static const char *settle_text(const char *given, const char *variable, const ch
 mica_status mc_mlx_lm_settle(const mica_mlx_lm_options *options, mc_mlx_lm_settings *settings) {
     static const mica_mlx_lm_options none = {0};
     const mica_mlx_lm_options *o = options ? options : &none;
-    /* $MICA_MLX_LM_PYTHON: the Python of the engine mlx_lm (default: python3) */
-    settings->python = settle_text(o->python, "MICA_MLX_LM_PYTHON", "python3");
-    /* $MICA_MLX_LM_PATH: folders where that Python finds mlx-lm, separated by colons */
+    /* $MICA_MLX_LM_PYTHON: the Python of the engine mlx_lm (default: python3; on Windows python) */
+    settings->python = settle_text(o->python, "MICA_MLX_LM_PYTHON", mc_mlx_lm_python_name);
+    /* $MICA_MLX_LM_PATH: folders where that Python finds mlx-lm, separated by colons, on Windows by
+     * semicolons */
     settings->paths = settle_text(o->paths, "MICA_MLX_LM_PATH", "");
     /* $MICA_MLX_LM_START_SECONDS: for Python to start (default: 30) */
     MC_TRY(settle_seconds(o->start_seconds, "MICA_MLX_LM_START_SECONDS", 30,
@@ -67,9 +68,10 @@ static char *python_path(const mc_mlx_lm_settings *settings) {
     /* $PYTHONPATH: Python's own; the folders of $MICA_MLX_LM_PATH come before it */
     const char *old = getenv("PYTHONPATH");
     mc_buffer out = {0};
-    if (mc_buffer_printf(&out, "PYTHONPATH=%s%s%s", settings->paths,
-                         *settings->paths && old && *old ? ":" : "", old ? old : ""))
-        return mc_buffer_take(&out);
+    bool made = mc_buffer_printf(&out, "PYTHONPATH=%s", settings->paths);
+    if (made && *settings->paths && old && *old)
+        made = mc_buffer_add_byte(&out, mc_mlx_lm_separator);
+    if (made && mc_buffer_add_text(&out, old ? old : "")) return mc_buffer_take(&out);
     mc_buffer_deinit(&out);
     return NULL;
 }

@@ -23,6 +23,10 @@ typedef struct mc_mlx_lm_settings {
  * errors  MICA_EINVAL a time is not a number above 0 */
 mica_status mc_mlx_lm_settle(const mica_mlx_lm_options *options, mc_mlx_lm_settings *settings);
 
+/* What the system calls Python 3, and what is between the folders of PYTHONPATH there. */
+extern const char mc_mlx_lm_python_name[];
+extern const char mc_mlx_lm_separator;
+
 /* bridge.py, from when mica is built. */
 extern const unsigned char mc_mlx_lm_bridge[];
 extern const size_t mc_mlx_lm_bridge_bytes;

@@ -7,6 +7,7 @@
 #include "base/system.h"
 #include "engine/engine.h"
 #include "grammar/grammar_constraint.h"
+#include "group/group.h"
 #include "text/chat/chat_shape.h"
 
 #include <stdatomic.h>
@@ -89,10 +90,11 @@ static mica_status check_options(const mica_model_options *options) {
     if (options->context_length < 0)
         return mc_fail(MICA_EINVAL, "context_length %lld: want 1 or more, or 0 for the model's own",
                        (long long)options->context_length);
-    if (options->accelerator_layers < 0)
-        return mc_fail(MICA_EINVAL,
-                       "accelerator_layers %d: want 1 or more, or 0 for the engine's choice",
-                       options->accelerator_layers);
+    if (options->accelerator_layers < MICA_NO_LAYERS)
+        return mc_fail(
+            MICA_EINVAL,
+            "accelerator_layers %d: want 1 or more, 0 for the engine's choice, or -1 for none",
+            options->accelerator_layers);
     if (options->arithmetic < MICA_ARITHMETIC_DEFAULT || options->arithmetic > MICA_ARITHMETIC_FAST)
         return mc_fail(MICA_EINVAL, "arithmetic %d: want default (0), exact (1) or fast (2)",
                        (int)options->arithmetic);
@@ -114,18 +116,21 @@ static void tell_format(mica_model *model) {
     if (info->thought_mark) info->thinking_variable = mc_chat_shape_variable(source);
 }
 
-/* shared: given to an engine that computes on mica's devices, if options have none; NULL: none */
-static mica_status open_parts(mica_model *model, const char *path, mica_model_options *options,
-                              mica_device *shared) {
-    mc_engine_choice choice;
-    MC_TRY(mc_engine_choose(options->engine, path, options, &choice));
-    model->engine = choice.engine;
-    if (!options->device && model->engine->ops->local) options->device = shared;
+static mica_status choose(mica_model *model, const char *path, const mica_model_options *options,
+                          mc_engine_choice *choice) {
+    MC_TRY(mc_engine_choose(options->engine, path, options, choice));
+    model->engine = choice->engine;
     model->path = mc_strdup(path);
-    if (!model->path) return mc_fail_nomem("a model");
+    return model->path ? MICA_OK : mc_fail_nomem("a model");
+}
+
+/* shared: given to an engine that computes on mica's devices, if options have none; NULL: none */
+static mica_status open_parts(mica_model *model, const mc_engine_choice *choice,
+                              mica_model_options *options, mica_device *shared) {
+    if (!options->device && model->engine->ops->local) options->device = shared;
     mica_status status = open_both(model, options);
-    if (status != MICA_OK && *choice.hint)
-        return mc_fail(status, "%s; %s", mica_last_error(), choice.hint);
+    if (status != MICA_OK && *choice->hint)
+        return mc_fail(status, "%s; %s", mica_last_error(), choice->hint);
     MC_TRY(status);
     model->engine->ops->take_prompt(model->opened.state, &model->prompt);
     mica_model_info *info = &model->opened.info;
@@ -154,12 +159,15 @@ mica_status mc_model_open(const char *path, const mica_model_options *options, m
     *out = NULL;
     if (!path) return mc_fail(MICA_EINVAL, "mica_model_open: path is NULL");
     mica_model_options given;
-    MC_TRY(MC_OPTIONS_COPY(mica_model_options, group, &given, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_model_options, pipeline_parallel, &given, options));
     MC_TRY(check_options(&given));
     mica_model *model = mc_calloc(1, sizeof *model);
-    if (!model) return mc_fail_nomem("a model");
+    if (!model) return mc_group_end_on(given.group, mc_fail_nomem("a model"));
     atomic_init(&model->count, 1u);
-    mica_status status = open_parts(model, path, &given, shared);
+    mc_engine_choice choice;
+    mica_status status = mc_group_outcome(given.group, choose(model, path, &given, &choice));
+    if (status == MICA_OK)
+        status = mc_group_outcome(given.group, open_parts(model, &choice, &given, shared));
     if (status == MICA_OK) {
         log_open(model);
         *out = model;

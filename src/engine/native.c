@@ -4,12 +4,12 @@
 #include "engine/engine.h"
 #include "engine/kernels.h"
 #include "engine/model.h"
+#include "group/group.h"
 #include "io/folder.h"
 #include "model/load/load.h"
 #include "session/session_file.h"
 #include "session/stream.h"
 
-#include <mica/group.h>
 #include <mica/version.h>
 
 #include <stdio.h>
@@ -50,12 +50,16 @@ static mica_status watch_loading(void *context, uint64_t done, uint64_t total) {
     return mc_cancel_check(l->options->cancel);
 }
 
-/* Notes that accelerator_layers has no effect: every device of today computes all layers. */
+/* Tells which layers the device does not compute, or that accelerator_layers has no effect. */
 static mica_status note_layers(native *model, const mica_model_options *options,
                                const mica_device *device) {
     mica_device_info info = {.struct_bytes = sizeof info};
-    if (!options->accelerator_layers) return MICA_OK;
+    int far = model->lm->far_layers, layers = model->lm->spec.n_layers;
     mica_device_get_info(device, &info);
+    if (far)
+        return mc_lm_note(model->lm, "the CPU computes %slayers 0 to %d of %d, device %s the rest",
+                          model->lm->far_kind ? "the experts of " : "", far - 1, layers, info.name);
+    if (!options->accelerator_layers || options->accelerator_layers >= layers) return MICA_OK;
     return mc_lm_note(model->lm,
                       "accelerator_layers %d has no effect: device %s computes all %d layers",
                       options->accelerator_layers, info.name, model->lm->spec.n_layers);
@@ -90,6 +94,16 @@ static mica_status set_context(native *model, int64_t wanted) {
     return MICA_OK;
 }
 
+/* What an element of caches takes, about: it decides how many layers fit. */
+static double element_bytes(const mica_model_options *options) {
+    static const double bytes[] = {[MICA_CACHE_F32] = 4,
+                                   [MICA_CACHE_F16] = 2,
+                                   [MICA_CACHE_BF16] = 2,
+                                   [MICA_CACHE_INT8] = 1.0625};
+    if (options->cache) return bytes[options->cache];
+    return options->arithmetic == MICA_ARITHMETIC_EXACT ? 4 : 2;
+}
+
 static mica_status open_weights(native *model, const char *folder,
                                 const mica_model_options *options, const mc_file_watch *watch) {
     loading l = {options, watch};
@@ -106,11 +120,16 @@ static mica_status open_weights(native *model, const char *folder,
         .no_mmap = options->no_mmap,
         .prefetch = options->prefetch,
         .lock = options->mlock,
-        .cold = info.unified_memory, /* others read them once, in order, and tell how far */
+        /* Others read them once, in order, and tell how far; and a rank reads its part alone. */
+        .cold = info.unified_memory && mica_group_size(options->group) == 1,
         .watch = watch_loading,
         .context = &l,
     };
-    MC_TRY(mc_lm_open(folder, device, &weights, &model->lm));
+    const mc_lm_places places = {.layers = options->accelerator_layers,
+                                 .tokens = options->context_length,
+                                 .element_bytes = element_bytes(options)};
+    MC_TRY(
+        mc_lm_open_placed(folder, device, &weights, options->group ? NULL : &places, &model->lm));
     mc_lm_set_arithmetic(model->lm, options->arithmetic);
     mc_lm_set_cache(model->lm, options->cache);
     model->shared.lm = model->lm;
@@ -118,12 +137,12 @@ static mica_status open_weights(native *model, const char *folder,
 }
 
 /* What a rank has opened, or why it could not: in words that are the same for the same model. */
-static mica_status describe_own(const native *model, mica_status status, char *text, size_t bytes) {
-    uint64_t fingerprint;
-    if (status == MICA_OK) status = mc_session_fingerprint(&model->shared, &fingerprint);
+static mica_status describe_own(native *model, mica_status status, char *text, size_t bytes) {
+    uint64_t *fingerprint = &model->shared.fingerprint;
+    if (status == MICA_OK) status = mc_session_fingerprint(&model->shared, fingerprint);
     if (status == MICA_OK)
         snprintf(text, bytes, "%s %016llx", model->lm->spec.family,
-                 (unsigned long long)fingerprint);
+                 (unsigned long long)*fingerprint);
     else
         snprintf(text, bytes, "none: %s", mica_last_error());
     return status;
@@ -133,26 +152,30 @@ static mica_status describe_own(const native *model, mica_status status, char *t
  * open it, with `status`, says so: the others do not wait for it. */
 static mica_status join_group(native *model, const mica_model_options *options,
                               mica_status status) {
-    char own[1024], with[128];
-    snprintf(with, sizeof with, "arithmetic %d, cache %d, context_length %lld",
-             (int)options->arithmetic, (int)options->cache, (long long)options->context_length);
+    char own[1024], with[192];
+    snprintf(
+        with, sizeof with,
+        "arithmetic %d, cache %d, context_length %lld, tensor_parallel %d, pipeline_parallel %d",
+        (int)options->arithmetic, (int)options->cache, (long long)options->context_length,
+        options->tensor_parallel, options->pipeline_parallel);
     status = describe_own(model, status, own, sizeof own);
     MC_TRY(mica_group_agree(options->group, "version of mica", MICA_VERSION));
     MC_TRY(mica_group_agree(options->group, "model", own));
     MC_TRY(mica_group_agree(options->group, "options", with));
     if (status != MICA_OK) return mc_fail(status, "%s", own + strlen("none: "));
-    return mc_lm_split(model->lm, options->group);
+    return mc_lm_split(model->lm, options->group, options->tensor_parallel,
+                       options->pipeline_parallel);
 }
 
 static mica_status open_parts(native *model, const char *folder, const mica_model_options *options,
                               const mc_file_watch *watch) {
     mica_status status = open_weights(model, folder, options, watch);
     mica_device *device = model->shared.device;
+    if (status == MICA_OK) status = set_context(model, options->context_length);
     if (options->group) status = join_group(model, options, status);
     MC_TRY(status);
     MC_TRY(mc_kernels_list(model->lm, device, &model->kernels));
     MC_TRY(note_layers(model, options, device));
-    MC_TRY(set_context(model, options->context_length));
     model->shared.context = options->context_length ? model->context : 0;
     return MICA_OK;
 }
@@ -170,7 +193,7 @@ static mica_status open_model(const mc_engine *engine, const char *folder,
                               mc_engine_model *out) {
     (void)engine;
     native *model = mc_calloc(1, sizeof *model);
-    if (!model) return mc_fail_nomem("a model");
+    if (!model) return mc_group_end_on(options->group, mc_fail_nomem("a model"));
     mica_status status = open_parts(model, folder, options, watch);
     if (status != MICA_OK) {
         close_model(model);
@@ -187,6 +210,7 @@ static mica_status open_model(const mc_engine *engine, const char *folder,
 
 static void prefetch(const void *state, const mc_file_watch *watch) {
     const native *model = state;
+    if (model->lm->group) return;                         /* a rank reads its part alone */
     (void)mc_weights_prefetch(model->lm->weights, watch); /* an early end is not an error */
 }
 
@@ -258,16 +282,7 @@ static mica_status session_fork(void *state, void **out) {
     return status;
 }
 
-/* A rank has its part of the caches alone. */
-static mica_status check_alone(const mc_lm *lm) {
-    return lm->group ? mc_fail(MICA_EUNSUPPORTED, "sessions of a model over several ranks are not "
-                                                  "saved in files")
-                     : MICA_OK;
-}
-
 static mica_status session_save(void *state, const char *path) {
-    const mc_session *session = state;
-    MC_TRY(check_alone(session->model->lm));
     return mc_session_save(state, path);
 }
 
@@ -275,7 +290,6 @@ static mica_status session_load(const void *state, const char *path,
                                 const mica_session_options *options, void **out) {
     const native *model = state;
     mc_session *session;
-    MC_TRY(check_alone(model->lm));
     MC_TRY(mc_session_load(&model->shared, path, options->prefill_chunk, &session));
     return take_draft(session, options, out);
 }

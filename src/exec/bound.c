@@ -58,6 +58,7 @@ static mica_status compile_graph(const mc_bounds *bounds, mc_bound *b, mc_arena 
     if (to.scope != b->scope) b->passed = to.scope;
     MC_TRY(mc_trace_make(trace, arena, to.scope, to.results, p->n_results));
     trace->dense_results = true;
+    trace->constants = true;
     trace->passes_off = bounds->passes_off;
     trace->mode = bounds->mode;
     b->n_leaves = trace->n_leaves;

@@ -85,9 +85,20 @@ static void take_out(mc_graph_cache *cache, mc_cached **at, mc_cached **dead) {
     *dead = entry;
 }
 
+/* Under the lock: what entries hold now, which grows with what devices note of their launches. */
+static void count_bytes(mc_graph_cache *cache) {
+    cache->bytes = 0;
+    for (int i = 0; i < MC_CACHE_BUCKETS; i++)
+        for (mc_cached *entry = cache->buckets[i]; entry; entry = entry->next) {
+            entry->bytes = sizeof *entry + entry->key.len + mc_compiled_bytes(entry->compiled);
+            cache->bytes += entry->bytes;
+        }
+}
+
 /* Under the lock: down to the limit, but for the entry that was used last. */
 static mc_cached *shrink(mc_graph_cache *cache) {
     mc_cached *dead = NULL;
+    count_bytes(cache);
     while (cache->bytes > cache->limit_bytes && cache->count > 1)
         take_out(cache, find_oldest(cache, false), &dead);
     return dead;
@@ -123,7 +134,6 @@ static mica_status make(mica_device *device, const mc_trace *trace, mc_cached **
         free_entry(entry);
         return status;
     }
-    entry->bytes = sizeof *entry + entry->key.len + entry->compiled->bytes;
     *out = entry;
     return MICA_OK;
 }
@@ -146,7 +156,6 @@ mica_status mc_cached_get(mica_device *device, const mc_trace *trace, mc_cached 
         entry->next = *bucket_of(cache, entry->hash);
         *bucket_of(cache, entry->hash) = entry;
         cache->count++;
-        cache->bytes += entry->bytes;
         entry->used = ++cache->clock;
         dead = shrink(cache);
     } else {

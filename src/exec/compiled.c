@@ -9,7 +9,7 @@
 /* Where the data of a slot is: on the device, on the fallback, or on both. */
 typedef struct slot {
     mc_binding at[2]; /* storages: references, but for those of parameters on the device */
-    bool borrowed;    /* at[0] is the caller's */
+    bool borrowed[2]; /* at[] is the caller's */
 } slot;
 
 /* Kept between runs, so that a replay allocates nothing. */
@@ -33,8 +33,11 @@ static mica_status open_lists(mc_compiled *c, const mc_lowered *lowered) {
     c->params = mc_arena_alloc(&c->arena, c->n_params * sizeof *c->params);
     c->results = mc_arena_alloc(&c->arena, c->n_results * sizeof *c->results);
     c->result_slots = mc_arena_alloc(&c->arena, c->n_results * sizeof *c->result_slots);
-    if (!c->params || !c->results || !c->result_slots) return mc_fail_nomem("compiling a graph");
+    c->stays = mc_arena_alloc(&c->arena, (c->n_results + 1) * sizeof *c->stays);
+    if (!c->params || !c->results || !c->result_slots || !c->stays)
+        return mc_fail_nomem("compiling a graph");
     memcpy(c->params, lowered->params, c->n_params * sizeof *c->params);
+    memcpy(c->stays, lowered->stays, c->n_results * sizeof *c->stays);
     return MICA_OK;
 }
 
@@ -118,8 +121,9 @@ static mica_status compile_parts(mc_compiled *c, const mc_lowered *lowered,
                                  const mc_buffer *fallback) {
     mc_part *parts;
     uint32_t n_parts;
-    c->n_fallback = (uint32_t)MC_BUFFER_COUNT(fallback, uint32_t);
-    MC_TRY(mc_split(c->device, lowered, MC_BUFFER_AT(fallback, uint32_t), c->n_fallback, &c->arena,
+    uint32_t n_fallback = (uint32_t)MC_BUFFER_COUNT(fallback, uint32_t);
+    c->n_fallback = n_fallback - lowered->n_placed;
+    MC_TRY(mc_split(c->device, lowered, MC_BUFFER_AT(fallback, uint32_t), n_fallback, &c->arena,
                     &parts, &n_parts, c->result_slots, &c->n_slots));
     c->layouts = mc_arena_calloc(&c->arena, c->n_slots * sizeof *c->layouts);
     c->segments = mc_arena_calloc(&c->arena, n_parts * sizeof *c->segments);
@@ -137,6 +141,15 @@ static mica_status compile_parts(mc_compiled *c, const mc_lowered *lowered,
     return status;
 }
 
+size_t mc_compiled_bytes(const mc_compiled *c) {
+    size_t bytes = c->bytes;
+    for (uint32_t i = 0; i < c->n_segments; i++)
+        if (c->segments[i].executable)
+            bytes +=
+                atomic_load_explicit(&c->segments[i].executable->kept_bytes, memory_order_relaxed);
+    return bytes;
+}
+
 mica_status mc_compiled_make(mica_device *device, const mc_trace *trace, mc_compiled **compiled) {
     mc_lowered *lowered = NULL;
     mc_buffer fallback = {0};
@@ -151,7 +164,8 @@ mica_status mc_compiled_make(mica_device *device, const mc_trace *trace, mc_comp
     }
     mica_status status = mc_lower_ops(device, trace, &lowered, &fallback);
     if (status == MICA_OK) status = open_lists(c, lowered);
-    if (status == MICA_OK && (fallback.len > 0 || mc_has_control(lowered))) {
+    c->falls_back = fallback.len > 0 || trace->placed;
+    if (status == MICA_OK && (c->falls_back || mc_has_control(lowered))) {
         status = compile_parts(c, lowered, &fallback);
     } else if (status == MICA_OK) {
         status = compile_whole(c, lowered);
@@ -195,8 +209,8 @@ static mica_status measure_segment(const mc_segment *segment, mc_launch_memory *
 
 /* Segments keep what they made until the run is over. */
 mica_status mc_compiled_measure(const mc_compiled *c, mc_launch_memory *memory) {
-    uint64_t made = 0, peak = 0, results = 0;
-    if (c->n_fallback > 0)
+    uint64_t made = 0, peak = 0, results = 0, prepared = 0;
+    if (c->falls_back)
         return mc_fail(MICA_EUNSUPPORTED,
                        "before a run nobody knows what %s takes beside other devices",
                        c->device->backend->name);
@@ -206,11 +220,13 @@ mica_status mc_compiled_measure(const mc_compiled *c, mc_launch_memory *memory) 
         MC_TRY(measure_segment(&c->segments[i], &own));
         if (made + own.results + own.others > peak) peak = made + own.results + own.others;
         made += own.results;
+        prepared += own.prepared;
     }
     for (uint32_t i = 0; i < c->n_results; i++)
         if (c->result_slots[i] >= c->n_params) results += (uint64_t)mc_layout_bytes(&c->results[i]);
     if (results > peak) results = peak;
-    *memory = (mc_launch_memory){.results = results, .others = peak - results};
+    *memory =
+        (mc_launch_memory){.results = results, .others = peak - results, .prepared = prepared};
     return MICA_OK;
 }
 
@@ -314,7 +330,7 @@ static mica_status run_control(mc_frame *r, const mc_segment *segment, const uin
 static mica_status take_results(mc_frame *r, mc_result *results) {
     for (uint32_t i = 0; i < r->compiled->n_results; i++) {
         mc_binding x;
-        MC_TRY(find_slot(r, r->compiled->result_slots[i], 0, &x));
+        MC_TRY(find_slot(r, r->compiled->result_slots[i], r->compiled->stays[i], &x));
         results[i] = (mc_result){mc_storage_retain(x.storage), x.offset_bytes};
     }
     return MICA_OK;
@@ -322,8 +338,8 @@ static mica_status take_results(mc_frame *r, mc_result *results) {
 
 static void release_slots(mc_frame *r) {
     for (uint32_t i = 0; i < r->compiled->n_slots; i++) {
-        if (!r->slots[i].borrowed) mc_storage_release(r->slots[i].at[0].storage);
-        mc_storage_release(r->slots[i].at[1].storage);
+        for (int k = 0; k < 2; k++)
+            if (!r->slots[i].borrowed[k]) mc_storage_release(r->slots[i].at[k].storage);
     }
 }
 
@@ -370,10 +386,13 @@ static void give_back(mc_compiled *c, mc_frame *frame) {
 static mica_status open_run(mc_frame *r, const mc_binding *args) {
     const mc_compiled *c = r->compiled;
     memset(r->slots, 0, c->n_slots * sizeof *r->slots);
-    for (uint32_t i = 0; i < c->n_params; i++)
-        r->slots[i] = (slot){.at[0] = args[i], .borrowed = true};
+    for (uint32_t i = 0; i < c->n_params; i++) {
+        int where = args[i].storage && args[i].storage->fallback;
+        r->slots[i].at[where] = args[i];
+        r->slots[i].borrowed[where] = true;
+    }
     r->devices[0] = c->device;
-    return c->n_fallback > 0 ? mc_device_fallback(c->device, &r->devices[1]) : MICA_OK;
+    return c->falls_back ? mc_device_fallback(c->device, &r->devices[1]) : MICA_OK;
 }
 
 static mica_status run_segments(mc_compiled *c, mc_binding *args, const uint64_t *scalars,

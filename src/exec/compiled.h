@@ -1,8 +1,9 @@
 /* A compiled graph: the executables of a trace, and running them.
  *
  * Mostly it is one executable of the device. Where the device has no kernel for some ops, and these
- * have no decomposition, it is several that run in turn: the device's own, and between them those
- * of its fallback device, with copies around them. Nodes of control flow are segments, too.
+ * have no decomposition, or where leaves lie with its fallback device, it is several that run in
+ * turn: the device's own, and between them those of the fallback, with copies around them. Nodes of
+ * control flow are segments, too.
  *
  * Threads: it never changes; any number may run it. */
 #ifndef EXEC_COMPILED_H
@@ -39,9 +40,11 @@ struct mc_compiled {
     uint32_t n_slots;
     mc_layout *layouts;     /* [n_slots], of those behind the parameters from the executables */
     uint32_t *result_slots; /* [n_results] */
+    bool *stays;            /* [n_results] with the fallback, as mc_lowered has it */
     uint32_t n_segments;
     mc_segment *segments;
-    uint32_t n_fallback;             /* ops that run on the fallback device */
+    bool falls_back;                 /* some ops run on the fallback device */
+    uint32_t n_fallback;             /* of these, how many the device has no kernel for */
     size_t bytes;                    /* of memory that it holds, about */
     uint32_t changed[MC_PASS_COUNT]; /* by passes */
     bool whole;                      /* one executable, whose parameters and results are these */
@@ -53,6 +56,8 @@ struct mc_compiled {
  * errors  those of mc_lower_ops and of mc_backend.compile */
 mica_status mc_compiled_make(mica_device *device, const mc_trace *trace, mc_compiled **compiled);
 void mc_compiled_free(mc_compiled *compiled); /* takes NULL */
+/* Bytes of memory that it holds, about: with what devices note of its launches. */
+size_t mc_compiled_bytes(const mc_compiled *compiled);
 
 /* Starts it, and leaves its results before they are computed; what is split into segments is
  * computed at once. args, scalars, results and fence as mc_backend.launch says; results have the

@@ -235,10 +235,9 @@ mica_status mc_control_measure(const mc_control *c, mc_launch_memory *memory) {
         if (sum_of(&own[i]) > most) most = sum_of(&own[i]);
     }
     if (c->op == MC_OP_IF && most < results) most = results;
-    if (c->op == MC_OP_IF)
-        *memory = (mc_launch_memory){.results = results, .others = most - results};
-    else
-        *memory = (mc_launch_memory){.results = results, .others = most + results};
+    *memory = (mc_launch_memory){.results = results,
+                                 .others = c->op == MC_OP_IF ? most - results : most + results,
+                                 .prepared = own[0].prepared + own[1].prepared};
     return MICA_OK;
 }
 

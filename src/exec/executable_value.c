@@ -1,4 +1,5 @@
 /* The values of an executable's parameters. */
+#include <math.h>
 #include <string.h>
 
 #include <mica/ops.h>
@@ -98,6 +99,9 @@ static mica_status from_node(mica_executable *x, const mc_executable_param *para
     if (!node->storage)
         return mc_fail(MICA_EINVAL, "executable: %.60s is a parameter without a value",
                        param->name);
+    if (node->storage->fallback)
+        return from_bytes(x, &node->layout, (const char *)node->storage->host + node->offset_bytes,
+                          value);
     *value = (mc_value_of){.set = true,
                            .storage = mc_storage_retain(node->storage),
                            .offset_bytes = node->offset_bytes,
@@ -295,6 +299,15 @@ mica_status mica_executable_set_range(mica_executable *executable, const char *n
                             (size_t)value->offset_bytes + offset, data, bytes);
 }
 
+/* Whether a dtype of integers has a number; one of floats rounds it. */
+static bool has_number(mica_dtype dtype, double number) {
+    if (mica_dtype_is_float(dtype)) return true;
+    if (dtype == MICA_BOOL) return number == 0 || number == 1;
+    bool is_signed = mica_dtype_is_signed(dtype);
+    double end = ldexp(1, 8 * (int)mica_dtype_bytes(dtype) - is_signed);
+    return number == trunc(number) && number >= (is_signed ? -end : 0) && number < end;
+}
+
 static mica_status fill_in(mica_executable *x, const mc_executable_param *param, mica_scope *s,
                            double number, const mc_layout *l, mc_value_of *value) {
     mica_array array = mica_scalar(s, number, l->dtype);
@@ -310,6 +323,9 @@ mica_status mica_executable_fill(mica_executable *executable, const char *name, 
     mc_layout l;
     MC_TRY(begin(executable, "executable_fill", name, &i));
     MC_TRY(known_layout(&executable->params[i], "executable_fill", &l));
+    if (!has_number(l.dtype, number))
+        return mc_fail(MICA_EINVAL, "executable_fill: %g is no %s, which parameter %.60s has",
+                       number, mica_dtype_name(l.dtype), name);
     MC_TRY(mica_scope_open(executable->device, &s));
     mica_status status = fill_in(executable, &executable->params[i], s, number, &l, &value);
     mica_scope_close(&s);

@@ -10,6 +10,13 @@ enum {
     MAX_VIEWS = 32  /* that follow one another: each part of a split graph makes those it reads */
 };
 
+/* Where a node of the new graph is computed: on the device, or, of an odd number, on the fallback;
+ * and how often what leads to it goes from one to the other. */
+typedef struct op_level {
+    uint32_t level;
+    bool fixed; /* a leaf that has a value already: its users go to where it lies */
+} op_level;
+
 /* Ops that a device lacks, for an error: "sort %3, fft %5". */
 typedef struct missing {
     mc_buffer text;
@@ -23,6 +30,10 @@ struct lowering {
     mc_buffer *fallback;
     mc_arena arena;
     bool complete;         /* nothing falls back from this device */
+    mica_device *other;    /* what runs ops over memory that lies there; NULL: there is none */
+    mc_buffer levels;      /* op_level, by the node of `to`; those behind its end are 0 */
+    uint32_t level;        /* where what reads nothing is computed */
+    uint32_t n_placed;     /* ops that run there */
     missing *missing;      /* NULL, but where what is missing is listed, in subgraphs too */
     const lowering *outer; /* of a subgraph that is listed: that of the node which has it */
     const mc_node *node;   /* of the trace, which is lowered, and its number */
@@ -37,12 +48,59 @@ mica_status mc_lowered_new(mica_device *device, uint32_t n_params, uint32_t n_re
     l->n_results = n_results;
     l->params = mc_calloc(n_params + 1, sizeof *l->params);
     l->results = mc_calloc(n_results + 1, sizeof *l->results);
-    mica_status status =
-        l->params && l->results ? mc_scope_open(device, &l->graph) : mc_fail_nomem("a graph");
+    l->stays = mc_calloc(n_results + 1, sizeof *l->stays);
+    mica_status status = l->params && l->results && l->stays ? mc_scope_open(device, &l->graph)
+                                                             : mc_fail_nomem("a graph");
     if (status == MICA_OK) return MICA_OK;
     mc_lowered_free(l);
     *lowered = NULL;
     return status;
+}
+
+/* ---- where ops run ---- */
+
+static op_level level_at(const lowering *l, uint32_t node) {
+    bool there = node < MC_BUFFER_COUNT(&l->levels, op_level);
+    return there ? MC_BUFFER_AT(&l->levels, op_level)[node] : (op_level){0};
+}
+
+static bool is_other(op_level level) {
+    return level.level % 2 != 0;
+}
+
+/* Notes where a node is; an invalid one stays so. */
+static mica_array set_level(lowering *l, mica_array x, op_level level) {
+    if (!mica_valid(x) || !l->other) return x;
+    while (MC_BUFFER_COUNT(&l->levels, op_level) <= x.node) {
+        if (!MC_BUFFER_PUSH(&l->levels, op_level, (op_level){0}))
+            return mc_scope_fail(l->to, MICA_ENOMEM, "out of memory: lowering a graph");
+    }
+    MC_BUFFER_AT(&l->levels, op_level)[x.node] = level;
+    return x;
+}
+
+/* Where an op runs: with the weights that it reads, and the memory of the fallback before the
+ * device's; an op without any with its largest operand, and of those that are alike with the one
+ * that is there last. */
+static op_level level_of(const lowering *l, const mica_array *in, int n_in) {
+    op_level last = {.level = l->level};
+    int64_t largest = -1;
+    bool fixed[2] = {false, false}, other = l->level % 2 != 0, any = false;
+    uint32_t level = 0;
+    if (!l->other) return last;
+    for (int k = 0; k < n_in; k++) {
+        if (!mica_valid(in[k]) || mc_node_of(in[k])->scalar) continue;
+        op_level at = level_at(l, in[k].node);
+        int64_t bytes = mc_layout_bytes(mc_layout_of(in[k]));
+        if (at.fixed) fixed[is_other(at)] = true;
+        if (bytes > largest || (bytes == largest && at.level >= level)) other = is_other(at);
+        if (bytes > largest) largest = bytes;
+        if (at.level > level) level = at.level;
+        any = true;
+    }
+    if (!any) return last;
+    if (fixed[0] || fixed[1]) other = fixed[1];
+    return (op_level){.level = level + (level % 2 != other)};
 }
 
 /* ---- one op ---- */
@@ -69,9 +127,9 @@ mica_array mc_record_view(mica_scope *s, const mc_node *node, mica_array in) {
     return record_view_as(s, node, in, &layout);
 }
 
-static mc_support supports(const lowering *l, mc_op op, const void *attr,
+static mc_support supports(const lowering *l, op_level at, mc_op op, const void *attr,
                            const mc_layout *const *in, int n_in, const mc_layout *out) {
-    const mica_device *d = l->device;
+    const mica_device *d = is_other(at) ? l->other : l->device;
     int n_out = mc_op_n_out(mc_op_get(op));
     return d->backend->supports(d->state, op, attr, in, n_in, out, n_out);
 }
@@ -88,11 +146,15 @@ static mica_status add_missing(lowering *l, mc_op op) {
     return ok ? MICA_OK : mc_fail_nomem("lowering a graph");
 }
 
-/* Records an op that is no view, and remembers it where the device has no kernel for it. */
-static mica_array record_op(lowering *l, mc_op op, const void *attr, const mica_array *in, int n_in,
-                            bool native) {
-    mica_array x = mc_record(l->to, op, attr, in, n_in);
-    if (!native && l->missing && mc_scope_set_status(l->to, add_missing(l, op)) != MICA_OK)
+/* Records an op that is no view, and remembers it where the device has no kernel for it, or where
+ * it runs on the fallback all the same. */
+static mica_array record_op(lowering *l, op_level at, mc_op op, const void *attr,
+                            const mica_array *in, int n_in, bool native) {
+    mica_array x = set_level(l, mc_record(l->to, op, attr, in, n_in), at);
+    native = native && !is_other(at);
+    if (is_other(at)) l->n_placed++;
+    if (!native && !is_other(at) && l->missing &&
+        mc_scope_set_status(l->to, add_missing(l, op)) != MICA_OK)
         return mc_invalid(l->to);
     if (!native && mica_valid(x) && !MC_BUFFER_PUSH(l->fallback, uint32_t, x.node))
         return mc_scope_fail(l->to, MICA_ENOMEM, "out of memory: lowering a graph");
@@ -103,8 +165,9 @@ static mica_array copy_dense(lowering *l, mica_array x) {
     const mc_layout *layout = mc_layout_of(x);
     mc_layout out = *layout;
     mc_layout_set_dense(&out);
-    bool native = l->complete || supports(l, MC_OP_CONTIGUOUS, NULL, &layout, 1, &out).yes;
-    return record_op(l, MC_OP_CONTIGUOUS, NULL, &x, 1, native);
+    op_level at = {.level = level_at(l, x.node).level};
+    bool native = l->complete || supports(l, at, MC_OP_CONTIGUOUS, NULL, &layout, 1, &out).yes;
+    return record_op(l, at, MC_OP_CONTIGUOUS, NULL, &x, 1, native);
 }
 
 static mica_array make_dense(lowering *l, mica_array x) {
@@ -126,13 +189,14 @@ static mica_array lower_view(lowering *l, const mc_node *node, mica_array in) {
     if (mica_valid(in)) in = end_chain(l, in);
     if (!mica_valid(in)) return in;
     if (view_layout(node, mc_layout_of(in), &layout))
-        return record_view_as(l->to, node, in, &layout);
+        return set_level(l, record_view_as(l->to, node, in, &layout), level_at(l, in.node));
     in = make_dense(l, in);
-    return mica_valid(in) ? mc_record_view(l->to, node, in) : in;
+    if (!mica_valid(in)) return in;
+    return set_level(l, mc_record_view(l->to, node, in), level_at(l, in.node));
 }
 
-static mica_status decompose(lowering *l, const mc_node *node, const mica_array *in, int depth,
-                             mica_array *out);
+static mica_status decompose(lowering *l, op_level at, const mc_node *node, const mica_array *in,
+                             int depth, mica_array *out);
 
 static mica_status list_subgraphs(lowering *l, const mc_node *node);
 
@@ -162,19 +226,20 @@ static mica_status lower_op(lowering *l, const mc_node *node, mica_array *in, in
     if (!layouts) return mc_fail_nomem("lowering a graph");
     for (int k = 0; k < n; k++)
         layouts[k] = mc_layout_of(in[k]);
-    mc_support support =
-        supports(l, node->op, node->attr, layouts, n, mc_node_results(node)); /* which are dense */
-    if (!support.yes && def->decompose) return decompose(l, node, in, depth, out);
-    if (!support.yes && l->complete && !l->missing)
+    op_level at = level_of(l, in, n);
+    mc_support support = supports(l, at, node->op, node->attr, layouts, n,
+                                  mc_node_results(node)); /* which are dense */
+    if (!support.yes && def->decompose) return decompose(l, at, node, in, depth, out);
+    if (!support.yes && (l->complete || is_other(at)) && !l->missing)
         return mc_fail(MICA_EUNSUPPORTED,
                        "%s: device %s has no kernel for it and it has no decomposition", def->name,
-                       l->device->backend->name);
+                       (is_other(at) ? l->other : l->device)->backend->name);
     for (int k = 0; k < n; k++)
         if (support.dense >> (k < 31 ? k : 31) & 1) in[k] = make_dense(l, in[k]);
-    mica_array x = record_op(l, node->op, node->attr, in, n, support.yes);
+    mica_array x = record_op(l, at, node->op, node->attr, in, n, support.yes);
     *out = x;
     for (int i = 0; i < def->n_out; i++)
-        out[i] = mc_record_part(l->to, x, i);
+        out[i] = set_level(l, mc_record_part(l->to, x, i), at);
     return mica_scope_status(l->to);
 }
 
@@ -279,25 +344,42 @@ static mica_status decompose_in(lowering *l, mica_scope *s, const mc_node *node,
     return status;
 }
 
-static mica_status decompose(lowering *l, const mc_node *node, const mica_array *in, int depth,
-                             mica_array *out) {
+static mica_status decompose(lowering *l, op_level at, const mc_node *node, const mica_array *in,
+                             int depth, mica_array *out) {
     mica_scope *s;
+    const uint32_t outer = l->level;
     if (depth == MAX_DEPTH)
         return mc_fail(MICA_EINTERNAL, "decompositions nest more than %d deep", MAX_DEPTH);
     MC_TRY(mc_scope_open(l->device, &s));
+    l->level = at.level;
     mica_status status = decompose_in(l, s, node, in, depth, out);
+    l->level = outer;
     mica_scope_close(&s);
     return status;
 }
 
 /* Parameter i of the lowered graph: leaf i of the trace. */
-static mica_array copy_leaf(mc_lowered *lowered, const mc_node *leaf, uint32_t i) {
+static mica_array copy_leaf(lowering *l, mc_lowered *lowered, const mc_trace *trace, uint32_t i) {
+    const mc_node *leaf = mc_scope_node(trace->scope, trace->leaves[i]);
     mc_lowered_param *param = &lowered->params[i];
     *param = (mc_lowered_param){.scalar = mc_is_scalar(leaf), .donated = leaf->movable};
+    param->fallback = l->other && !param->scalar && mc_leaf_falls_back(leaf);
+    param->fixed = !leaf->param && !leaf->movable && !param->scalar;
+    if (trace->constants && param->fixed) {
+        param->constant = leaf->storage;
+        param->offset_bytes = leaf->offset_bytes;
+    }
     if (param->scalar) param->index = lowered->n_scalars++;
     mica_array x = mc_leaf_param(lowered->graph, &leaf->layout, false);
     if (mica_valid(x)) mc_node_of(x)->value = i;
-    return x;
+    const op_level at = {.level = param->fallback, .fixed = param->fallback || !leaf->param};
+    return param->scalar ? x : set_level(l, x, at);
+}
+
+/* Whether a result, or what it looks at, was made on the fallback because of what that reads, or
+ * lies there. */
+static bool stays(const lowering *l, mica_array x) {
+    return l->other && is_other(level_at(l, x.node));
 }
 
 static mica_status lower(lowering *l, const mc_trace *trace, mc_lowered *lowered) {
@@ -305,7 +387,7 @@ static mica_status lower(lowering *l, const mc_trace *trace, mc_lowered *lowered
     MC_TRY(make_lists(l, trace, &made));
     l->to = lowered->graph;
     for (uint32_t i = 0; i < trace->n_leaves; i++) {
-        mica_array leaf = copy_leaf(lowered, mc_scope_node(trace->scope, trace->leaves[i]), i);
+        mica_array leaf = copy_leaf(l, lowered, trace, i);
         made.first[trace->ordinal[trace->leaves[i]]] = leaf;
         if (!mica_valid(leaf)) return mica_scope_status(l->to);
     }
@@ -315,6 +397,7 @@ static mica_status lower(lowering *l, const mc_trace *trace, mc_lowered *lowered
         if (trace->dense_results) x = make_dense(l, x);
         if (!mica_valid(x)) return mica_scope_status(l->to);
         lowered->results[i] = x.node;
+        lowered->stays[i] = stays(l, x);
     }
     return MICA_OK;
 }
@@ -323,11 +406,15 @@ mica_status mc_lower_ops(mica_device *device, const mc_trace *trace, mc_lowered 
                          mc_buffer *fallback) {
     lowering l = {.device = device, .fallback = fallback, .complete = device->backend->complete};
     mc_buffer_clear(fallback);
+    if (trace->placed && !l.complete) MC_TRY(mc_device_fallback(device, &l.other));
+    l.level = l.other && trace->falls_back;
     MC_TRY(mc_lowered_new(device, trace->n_leaves, trace->n_targets, lowered));
     (*lowered)->passes_off = trace->passes_off;
     (*lowered)->mode = trace->mode;
     mica_status status = lower(&l, trace, *lowered);
     mc_arena_deinit(&l.arena);
+    mc_buffer_deinit(&l.levels);
+    (*lowered)->n_placed = l.n_placed;
     if (status != MICA_OK) {
         mc_lowered_free(*lowered);
         *lowered = NULL;

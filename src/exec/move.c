@@ -70,6 +70,15 @@ static mica_status copy_to(mica_scope *s, mica_array x, mica_array *out) {
     return status;
 }
 
+mica_array mc_copy_to(mica_scope *s, mica_array x, bool fallback) {
+    mica_array y = MICA_NONE;
+    bool before = mc_scope_falls_back(s);
+    mc_scope_set_fallback(s, fallback);
+    mica_status status = copy_to(s, x, &y);
+    mc_scope_set_fallback(s, before);
+    return mc_scope_set_status(s, status) == MICA_OK ? y : mc_invalid(s);
+}
+
 mica_array mica_to_device(mica_scope *s, mica_array x) {
     if (!s) return mc_scope_fail(NULL, MICA_EINVAL, "to_device: the scope is NULL");
     if (mica_scope_status(s) != MICA_OK) return mc_invalid(s);

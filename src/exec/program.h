@@ -66,7 +66,8 @@ mica_status mc_program_launch(const mica_program *program, mica_scope *into, con
                               mica_array *results, mc_fence *fence);
 
 /* mica_program_run, where donated arguments stay the caller's if the run fails. Ops that had begun
- * may have written into them, in place: for who knows which elements these are.
+ * may have written into them, in place: for who knows which elements these are. Where a device
+ * moves what it was given (mc_backend.moves_donated), arguments that it took are gone.
  * errors  as mica_program_run */
 mica_status mc_program_run_kept(const mica_program *program, mica_scope *into,
                                 const mica_array *args, mica_array *results);

@@ -25,6 +25,7 @@ mica_status mc_program_record(const mica_program *p, const int64_t *lengths,
         if (status != MICA_OK) break;
         into.params[i] = mc_leaf_param(*scope, &layout, node->movable);
         status = mica_scope_status(*scope);
+        if (status == MICA_OK) mc_node_of(into.params[i])->fallback = node->fallback;
     }
     if (status == MICA_OK) status = mc_record_again(&from, &into, &values, precision);
     mc_free(params);

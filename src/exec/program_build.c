@@ -55,6 +55,7 @@ static mica_status add_params(mica_program *p, mica_scope *s, const mica_param *
         mc_layout_set_dense(&layout); /* so that any argument can be laid out for it */
         mica_array leaf = mc_leaf_param(p->graph, &layout, params[i].donate);
         if (!mica_valid(leaf)) return mica_scope_status(p->graph);
+        mc_node_of(leaf)->fallback = mc_leaf_falls_back(node);
         made[params[i].array.node] = leaf;
     }
     return MICA_OK;

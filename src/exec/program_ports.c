@@ -63,9 +63,10 @@ mica_status mica_program_get_memory(const mica_program *program, mica_program_me
     mica_status status = mc_compiled_measure(c, &launch);
     if (status != MICA_OK) return mc_fail_context(status, "program_get_memory");
     mica_program_memory found = {.peak_bytes = launch.results + launch.others,
-                                 .result_bytes = launch.results};
+                                 .result_bytes = launch.results,
+                                 .prepared_bytes = launch.prepared};
     add_leaves(program, &found);
-    MC_INFO_COPY(mica_program_memory, constant_bytes, memory, &found);
+    MC_INFO_COPY(mica_program_memory, prepared_bytes, memory, &found);
     return MICA_OK;
 }
 

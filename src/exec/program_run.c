@@ -79,12 +79,17 @@ static mica_status check_arg(const mica_program *p, size_t i, const mica_array *
                    mc_layout_text(want, b));
 }
 
-/* The argument with memory and dense, as the parameter is: itself, or a copy in `into`. */
+/* The argument with memory, dense, and where the parameter's is: itself, or a copy in `into`. */
 static mica_status lay_out(const mica_program *p, size_t i, mica_scope *into, mica_array *arg) {
-    const mc_layout *want = &mc_scope_node(p->graph, (uint32_t)i)->layout;
+    const mc_node *param = mc_scope_node(p->graph, (uint32_t)i);
+    const mc_layout *want = &param->layout;
     const mc_node *node = mc_node_of(*arg);
     if (node->scalar) {
         *arg = mica_from_data(into, &node->value, want->dtype, want->shape, want->ndim);
+        return mica_scope_status(into);
+    }
+    if (node->storage->fallback != mc_leaf_falls_back(param)) {
+        *arg = mc_copy_to(into, *arg, !node->storage->fallback);
         return mica_scope_status(into);
     }
     if (mc_layout_is_dense(&node->layout)) return MICA_OK;
@@ -149,10 +154,15 @@ static mica_status check_args(const mica_program *p, const mica_array *args) {
     return status;
 }
 
-static void give_up_donated(const mica_program *p, const mica_array *args) {
-    for (size_t i = 0; i < p->n_params; i++)
-        if (mc_scope_node(p->graph, (uint32_t)i)->movable && !mc_node_of(args[i])->scalar)
+/* taken: those alone that the launch took. */
+static void give_up_donated(const mica_program *p, const buffers *b, const mica_array *args,
+                            bool taken) {
+    for (size_t i = 0; i < p->n_params; i++) {
+        if (!mc_scope_node(p->graph, (uint32_t)i)->movable || mc_node_of(args[i])->scalar) continue;
+        const place *at = &p->places[i];
+        if (!taken || (at->leaf != MC_ABSENT && !at->scalar && b->args[at->leaf].taken))
             mc_node_leave(mc_node_of(args[i]), MC_GONE);
+    }
 }
 
 /* The results as arrays of `into`; their references are taken over. */
@@ -187,9 +197,10 @@ static mica_status run_program(mica_program *p, buffers *b, mica_scope *into,
         const mica_cancel *cancel = mc_scope_cancel(into);
         status = fence ? mc_compiled_launch(c, b->args, b->scalars, b->results, cancel, fence)
                        : mc_compiled_run(c, b->args, b->scalars, b->results, cancel);
-        unbind_args(p, b, bound);
         if (status == MICA_OK) status = hand_out(p, b, into, results);
-        if (status == MICA_OK || !how.keep) give_up_donated(p, args);
+        bool keep = status != MICA_OK && how.keep;
+        if (!keep || p->device->backend->moves_donated) give_up_donated(p, b, args, keep);
+        unbind_args(p, b, bound);
         if (status != MICA_OK && fence) {
             status = mc_device_wait_after(p->device, *fence, status);
             *fence = 0;

@@ -64,8 +64,8 @@ mica_status mc_read_part(mica_array x, size_t offset_bytes, void *out, size_t by
         bytes > have - offset_bytes)
         return mc_fail(MICA_EINVAL, "read: %zu bytes from %zu on of %s", bytes, offset_bytes,
                        mc_layout_text(l, text));
-    return mc_storage_read(mica_scope_device(x.scope), node->storage,
-                           (size_t)node->offset_bytes + offset_bytes, out, bytes);
+    return mc_storage_read_ended(mica_scope_device(x.scope), node->storage,
+                                 (size_t)node->offset_bytes + offset_bytes, out, bytes);
 }
 
 mica_status mica_array_host(mica_array x, const void **pointer) {

@@ -192,7 +192,7 @@ static mica_status list_nodes(splitter *s) {
         *first = i;
     }
     for (uint32_t i = 0; i < s->from->n_results; i++)
-        note_reader(s, s->from->results[i], 0);
+        note_reader(s, s->from->results[i], s->from->stays[i] ? FALLBACK : OWN);
     return MICA_OK;
 }
 
@@ -244,7 +244,8 @@ static mica_array bring_leaf(splitter *s, mc_part *part, uint32_t i, uint32_t le
         part->scalars[part->lowered->n_scalars] = param.index;
         param.index = part->lowered->n_scalars++;
     }
-    param.donated = param.donated && !part->fallback && s->reader[i] == level;
+    param.donated = param.donated && part->fallback == param.fallback && s->reader[i] == level;
+    if (part->fallback != param.fallback) param.constant = NULL; /* it is a copy there */
     return bring(part, &node->layout, (uint32_t)node->value, param);
 }
 

@@ -34,7 +34,7 @@ bool mc_has_control(const mc_lowered *lowered);
 
 /* Splits; parts [*n_parts] and what they point to live in `arena`, but for the graphs.
  *
- * fallback      [n_fallback] nodes that the device has no kernel for.
+ * fallback      [n_fallback] nodes that the fallback device runs.
  * result_slots  [n_results] receives the slots of the results.
  * errors        MICA_ENOMEM: no part is left behind */
 mica_status mc_split(mica_device *device, const mc_lowered *lowered, const uint32_t *fallback,

@@ -18,6 +18,7 @@ static mica_status mark(mc_trace *t, const mica_array *xs, size_t n, uint32_t la
         t->n_nodes++;
         if (mc_is_leaf(node)) {
             t->n_leaves++;
+            t->placed = t->placed || mc_leaf_falls_back(node);
             continue;
         }
         for (uint32_t k = 0; k < node->n_in; k++)
@@ -37,6 +38,8 @@ static bool add_key(mc_trace *t, const mc_node *node) {
     uint64_t head = (uint64_t)(leaf ? MC_OP_LEAF : node->op) | (uint64_t)l->dtype << 16 |
                     (uint64_t)l->ndim << 24 | (uint64_t)(leaf && mc_is_scalar(node)) << 30 |
                     (uint64_t)(leaf && node->movable) << 31 |
+                    (uint64_t)(leaf && mc_leaf_falls_back(node)) << 29 |
+                    (uint64_t)(leaf && t->placed && !node->param) << 28 |
                     (uint64_t)(leaf ? 0 : node->n_in) << 32;
     bool ok = mc_buffer_add(&t->key, &head, sizeof head) && add_words(&t->key, l->shape, l->ndim);
     if (leaf) return ok && add_words(&t->key, l->strides, l->ndim);
@@ -50,7 +53,7 @@ static bool add_key(mc_trace *t, const mc_node *node) {
 /* Numbers the marked nodes and writes the key. */
 static mica_status number(mc_trace *t, uint32_t last) {
     uint32_t next = 0, next_leaf = 0;
-    uint64_t counts = (uint64_t)t->n_nodes << 32 | t->n_targets;
+    uint64_t counts = (uint64_t)t->n_nodes << 32 | (uint64_t)t->falls_back << 31 | t->n_targets;
     if (!mc_buffer_add(&t->key, &counts, sizeof counts)) return mc_fail_nomem("tracing a graph");
     for (uint32_t i = 0; i <= last; i++) {
         if (t->ordinal[i] == MC_ABSENT) continue;
@@ -74,6 +77,7 @@ mica_status mc_trace_make(mc_trace *t, mc_arena *arena, mica_scope *s, const mic
     mc_buffer_clear(&key);
     *t =
         (mc_trace){.scope = s, .n_targets = (uint32_t)n, .key = key, .passes_off = MC_GRAPH_PASSES};
+    t->falls_back = t->placed = mc_scope_falls_back(s);
     t->ordinal = mc_arena_alloc(arena, (last + 1) * sizeof *t->ordinal);
     t->targets = mc_arena_alloc(arena, n * sizeof *t->targets);
     if (!t->ordinal || !t->targets) return mc_fail_nomem("tracing a graph");

@@ -22,8 +22,11 @@ typedef struct mc_trace {
     uint32_t n_targets;
     uint32_t *targets;   /* [n_targets] ordinals */
     bool dense_results;  /* lowering makes the targets dense; set by whoever wants it */
+    bool falls_back;     /* what reads nothing runs on the fallback: mc_scope_set_fallback */
+    bool placed;         /* it does, or a leaf lies there */
     uint32_t passes_off; /* bits of mc_pass. Graphs are only passed over where an executable asks
                             for it */
+    bool constants;      /* leaves that are no parameters are the same in every launch */
     mica_mode mode;      /* of the executable; default: there is none */
     mc_buffer key;
     uint64_t hash;

@@ -101,9 +101,9 @@ typedef struct mc_attr_quant { /* dequantize, quantized_matmul */
     int64_t group_size;
     int64_t transpose; /* quantized_matmul */
     int64_t dtype;     /* dequantize: of the result */
-    int64_t
-        /* quantized_matmul: x may be quantised to 8 bits, a group at a time, or become bf16 */
-        fast;
+    /* quantized_matmul: an element of x may become so many codes of 8 bits, 1 or 2, or bf16; 0: it
+     * stays f32 */
+    int64_t fast;
 } mc_attr_quant;
 
 typedef struct mc_attr_norm {

@@ -698,10 +698,52 @@ static bool has_another_symbol(int64_t a, int64_t b) {
     return false;
 }
 
+static int64_t times_in(const term *t, int64_t atom) {
+    int64_t times = 0;
+    for (int64_t k = 0; k < t->degree; k++)
+        times += t->atoms[k] == atom;
+    return times;
+}
+
+/* Takes what all terms have as a factor out of a sum. */
+static void divide_by_common(sum *s) {
+    for (int64_t k = s->n > 0 ? s->terms[0].degree - 1 : -1; k >= 0; k--) {
+        int64_t atom = s->terms[0].atoms[k];
+        bool common = true;
+        for (int i = 0; i < s->n; i++)
+            common = common && times_in(&s->terms[i], atom) > 0;
+        for (int i = 0; common && i < s->n; i++) {
+            term *t = &s->terms[i];
+            int64_t at = 0;
+            while (t->atoms[at] != atom)
+                at++;
+            for (t->degree--; at < t->degree; at++)
+                t->atoms[at] = t->atoms[at + 1];
+        }
+    }
+}
+
+/* Whether terms of a sign have a symbol that those of the other do not. */
+static bool has_own_symbol(const sum *s, bool positive) {
+    for (int i = 0; i < s->n; i++) {
+        const term *t = &s->terms[i];
+        for (int64_t k = 0; (t->factor > 0) == positive && k < t->degree; k++) {
+            bool other = false;
+            for (int j = 0; j < s->n; j++)
+                other = other || ((s->terms[j].factor > 0) != positive &&
+                                  times_in(&s->terms[j], t->atoms[k]) > 0);
+            if (!other) return true;
+        }
+    }
+    return false;
+}
+
 bool mc_dim_may_equal(int64_t a, int64_t b) {
     if (a == b || mc_dim_numbers(a, b)) return a == b;
-    const sum apart = add_dims(a, b, -1);
-    return has_quotient(&apart) || (has_another_symbol(a, b) && has_another_symbol(b, a));
+    sum apart = add_dims(a, b, -1);
+    if (has_quotient(&apart) || (has_another_symbol(a, b) && has_another_symbol(b, a))) return true;
+    divide_by_common(&apart); /* n n and n m are equal where n and m are */
+    return has_own_symbol(&apart, true) && has_own_symbol(&apart, false);
 }
 
 bool mc_dim_is_of(int64_t d, const mc_symbol *symbols, size_t n) {

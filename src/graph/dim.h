@@ -175,7 +175,7 @@ const char *mc_dim_text(int64_t d, char text[MC_DIM_TEXT]); /* cut to fit */
 
 /* ---- what expressions consist of, for files ---- */
 
-enum { MC_DIM_DEGREE = 6, MC_DIM_TERMS = 48, MC_DIM_DEPTH = 16, MC_DIM_WEIGHT = 128 };
+enum { MC_DIM_DEGREE = 6, MC_DIM_TERMS = 48, MC_DIM_DEPTH = 32, MC_DIM_WEIGHT = 512 };
 
 typedef enum mc_dim_kind {
     MC_DIM_NUMBER,

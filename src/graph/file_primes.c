@@ -155,6 +155,7 @@ static mica_status part_of(const mc_primes *p, int64_t now, int64_t *start, int6
                            int64_t step) {
     int64_t before = number_of(p, now), from = *start, n = *count, last;
     if (n == 0 || !is_place(from) || !is_place(n) || !is_place(step)) return MICA_OK;
+    if (step != 0 && llabs(n) > MAX_PLACE / llabs(step)) return MICA_OK; /* the op refuses it */
     bool to_end = step > 0 && from + n * step >= before, to_begin = from + n * step < 0;
     MC_TRY(place_of(p, from, before, now, start));
     if ((before != now || *start != from) && (to_end || to_begin)) {

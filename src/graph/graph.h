@@ -38,10 +38,11 @@ typedef enum mc_node_state { MC_PENDING, MC_READY, MC_GONE } mc_node_state;
 typedef struct mc_node {
     mc_op op;
     mc_node_state state;
-    bool movable; /* came by mica_move: may be overwritten by the op that reads it last */
-    bool scalar;  /* a leaf whose value is inline, not part of the structure */
-    bool param;   /* a leaf without a value: what a program is given each time it runs */
-    bool kept;    /* while mc_scope_keep runs: stays */
+    bool movable;  /* came by mica_move: may be overwritten by the op that reads it last */
+    bool scalar;   /* a leaf whose value is inline, not part of the structure */
+    bool param;    /* a leaf without a value: what a program is given each time it runs */
+    bool kept;     /* while mc_scope_keep runs: stays */
+    bool fallback; /* param: its value lies with the fallback device (mc_leaf_falls_back) */
     uint32_t n_in;
     uint32_t attr_bytes;
     const uint32_t *in; /* [n_in] node indices or MC_ABSENT */
@@ -256,6 +257,16 @@ mica_array mc_leaf_memory(mica_scope *s, const void *data, mica_dtype dtype, con
 /* A leaf without a value, of a layout with its strides: a parameter (mica_program_param). movable:
  * it is donated. */
 mica_array mc_leaf_param(mica_scope *s, const mc_layout *layout, bool movable);
+
+/* Whether a leaf's memory is, or of a parameter will be, the fallback device's: what reads it runs
+ * there. */
+bool mc_leaf_falls_back(const mc_node *leaf);
+
+/* Says of a scope that what is made in it from data, or from nothing, and parameters lie with the
+ * fallback device (mc_device_fallback) from here on, or no longer. It changes nothing on a device
+ * without one. */
+void mc_scope_set_fallback(mica_scope *s, bool fallback);
+bool mc_scope_falls_back(const mica_scope *s);
 
 /* The first element of an evaluated array for the host; NULL where it is not READY, or where the
  * host cannot see it. */

@@ -8,4 +8,5 @@ REQUIRE(SCALE, "quantize_int8", "scale", "is not above 0")
 REQUIRE(TRIM, "results", "count", "is above the length that there is room for")
 REQUIRE(BRANCH, "if", "result",
         "is of a branch that could not be built from its file, or for these lengths")
+REQUIRE(TOPK, "topk", "k", "is below 0, or above the length of its axis")
 #undef REQUIRE

@@ -54,6 +54,7 @@ struct mica_scope {
     mc_region *regions; /* in the arena */
     int recordings;     /* functions that record into it */
     int inner;          /* open scopes within it */
+    bool fallback;      /* mc_scope_set_fallback */
     held_graph *held;   /* in the arena */
     mica_scope *outer;  /* of a scope within another */
     mc_buffer captures; /* mc_capture */
@@ -411,11 +412,24 @@ mica_array mc_leaf(mica_scope *s, const mc_layout *layout, mc_storage *storage,
     return x;
 }
 
+bool mc_leaf_falls_back(const mc_node *leaf) {
+    return leaf->storage ? leaf->storage->fallback : leaf->fallback;
+}
+
+void mc_scope_set_fallback(mica_scope *s, bool fallback) {
+    s->fallback = fallback;
+}
+
+bool mc_scope_falls_back(const mica_scope *s) {
+    return s->fallback;
+}
+
 mica_array mc_leaf_param(mica_scope *s, const mc_layout *layout, bool movable) {
     mica_array x = mc_leaf(s, layout, NULL, 0);
     if (!mica_valid(x)) return x;
     mc_node_of(x)->param = true;
     mc_node_of(x)->movable = movable;
+    mc_node_of(x)->fallback = s->fallback;
     return x;
 }
 

@@ -22,6 +22,7 @@ struct mc_storage {
     void *host;    /* where the host reads it; NULL: it cannot */
     size_t bytes;
     bool read_only;                       /* a mapped file: never written in place */
+    bool fallback;                        /* of the device that the scope's own falls back to */
     void (*release)(mc_storage *storage); /* frees the memory and the struct */
     void *owner;                          /* for release */
 };

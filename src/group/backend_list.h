@@ -2,5 +2,6 @@
  * process: GROUP(name) is mc_group_<name>. Include this file with GROUP defined; it is undefined at
  * the end. */
 GROUP(mpi)
+GROUP(tcp)
 GROUP(self)
 #undef GROUP

@@ -90,10 +90,12 @@ mica_status mica_group_split(mica_group *group, int color, int key, mica_group *
     if (!group) return mc_fail(MICA_EINVAL, "mica_group_split: group is NULL");
     if (color < 0) return mc_fail(MICA_EINVAL, "mica_group_split: the colour %d", color);
     mica_group *part = mc_calloc(1, sizeof *part);
-    if (!part) return mc_fail_nomem("a group");
-    part->ops = group->ops;
-    mica_status status =
-        group->ops->split(group->state, color, key, &part->state, &part->rank, &part->size);
+    mica_status status = part ? MICA_OK : mc_fail_nomem("a group");
+    if (status == MICA_OK) part->ops = group->ops;
+    status = mc_group_outcome(group, status); /* back ends wait for all without a limit */
+    if (status == MICA_OK)
+        status = mc_group_end_on(group, group->ops->split(group->state, color, key, &part->state,
+                                                          &part->rank, &part->size));
     if (status != MICA_OK) {
         mc_free(part);
         return status;
@@ -134,6 +136,23 @@ void mica_group_abort(mica_group *group, int code) {
     if (group) group->ops->abort(group->state, code);
 }
 
+void mc_group_give_up(mica_group *group) {
+    if (group->ops->give_up) group->ops->give_up(group->state, mica_last_error());
+}
+
+mica_status mc_group_end_on(mica_group *group, mica_status status) {
+    if (group && status != MICA_OK) mc_group_give_up(group);
+    return status;
+}
+
+mica_status mc_group_check(mica_group *group) {
+    return group->ops->check ? group->ops->check(group->state) : MICA_OK;
+}
+
+void mc_group_sleep(mica_group *group) {
+    if (group && group->ops->sleep) group->ops->sleep(group->state);
+}
+
 int mica_group_rank(const mica_group *group) {
     return group ? group->rank : 0;
 }
@@ -172,11 +191,11 @@ static mica_status check_rank(const mica_group *group, const char *what, int ran
 }
 
 mica_status mc_group_all_gather(mica_group *group, const void *in, size_t bytes, void *out) {
-    return group->ops->all_gather(group->state, in, bytes, out);
+    return mc_group_end_on(group, group->ops->all_gather(group->state, in, bytes, out));
 }
 
 mica_status mc_group_all_to_all(mica_group *group, const void *in, size_t bytes, void *out) {
-    return group->ops->all_to_all(group->state, in, bytes, out);
+    return mc_group_end_on(group, group->ops->all_to_all(group->state, in, bytes, out));
 }
 
 mica_status mc_group_broadcast(mica_group *group, void *data, size_t bytes, int root) {
@@ -217,7 +236,7 @@ mica_status mica_group_agree(mica_group *group, const char *what, const char *te
     snprintf(own.text, sizeof own.text, "%s", text);
     mc_host_name(own.host, sizeof own.host);
     saying *all = mc_calloc((size_t)group->size, sizeof *all);
-    if (!all) return mc_fail_nomem("what ranks say");
+    if (!all) return mc_group_end_on(group, mc_fail_nomem("what ranks say"));
     mica_status status = mc_group_all_gather(group, &own, sizeof own, all);
     for (int i = 1; status == MICA_OK && i < group->size; i++)
         if (all[i].hash != all[0].hash)
@@ -225,4 +244,29 @@ mica_status mica_group_agree(mica_group *group, const char *what, const char *te
                              all[i].host, all[i].text, all[0].text);
     mc_free(all);
     return status;
+}
+
+/* How a rank fared. */
+typedef struct outcome {
+    int64_t status;
+    char text[504];
+} outcome;
+
+mica_status mc_group_outcome(mica_group *group, mica_status status) {
+    outcome own = {.status = status};
+    if (!group || group->size == 1) return status;
+    if (status != MICA_OK) snprintf(own.text, sizeof own.text, "%s", mica_last_error());
+    outcome *all = mc_calloc((size_t)group->size, sizeof *all);
+    if (!all && status == MICA_OK) status = mc_fail_nomem("what ranks say");
+    if (!all) return mc_group_end_on(group, status);
+    mica_status moved = mc_group_all_gather(group, &own, sizeof own, all);
+    int first = 0;
+    while (moved == MICA_OK && first < group->size && all[first].status == MICA_OK)
+        first++;
+    if (moved != MICA_OK ? status != MICA_OK : first == group->rank)
+        moved = mc_fail(status, "%s", own.text);
+    else if (moved == MICA_OK && first < group->size)
+        moved = mc_fail((mica_status)all[first].status, "rank %d: %s", first, all[first].text);
+    mc_free(all);
+    return moved;
 }

@@ -27,6 +27,14 @@ typedef struct mc_group_ops {
     mica_status (*broadcast)(void *state, void *data, size_t bytes, int root);
     mica_status (*send)(void *state, const void *data, size_t bytes, int to);
     mica_status (*recv)(void *state, void *data, size_t bytes, int from);
+    /* Ends the call that another thread waits in, if it waits, and all later ones, by MICA_EDEVICE,
+     * and tells the other ranks why. Any thread. NULL: none waits. */
+    void (*give_up)(void *state, const char *why);
+    /* Whether all ranks give signs of life. Any thread. NULL: there are no others.
+     * errors  MICA_EDEVICE one does not: the text names it */
+    mica_status (*check)(void *state);
+    /* mc_group_sleep. NULL: none waits. */
+    void (*sleep)(void *state);
 } mc_group_ops;
 
 #define GROUP(name) extern const mc_group_ops mc_group_##name;
@@ -35,6 +43,28 @@ typedef struct mc_group_ops {
 /* One user more or less; the last one closes it. */
 mica_group *mc_group_retain(mica_group *group);
 void mc_group_release(mica_group *group);
+
+/* Ends what a thread waits for, with MICA_EDEVICE, and all that comes after it, on all ranks: the
+ * others get MICA_EDEVICE, with this rank and the thread's error text. Any thread. */
+void mc_group_give_up(mica_group *group);
+
+/* Between collectives: gives the group up where this rank fails alone, as the others would wait for
+ * it in the next one. Returns status. Nothing is done for MICA_OK, and for NULL. */
+mica_status mc_group_end_on(mica_group *group, mica_status status);
+
+/* Tells all ranks how this one fared, with its error text: all return the status of the first one
+ * that has failed, which the text of the others names. All ranks call it together; NULL: nothing is
+ * told.
+ *  errors  that; MICA_EDEVICE a rank is gone; MICA_ENOMEM */
+mica_status mc_group_outcome(mica_group *group, mica_status status);
+
+/* Whether no rank is gone, for who waits elsewhere than in the group. Any thread.
+ * errors  MICA_EDEVICE */
+mica_status mc_group_check(mica_group *group);
+
+/* From now on who waits in it sleeps at once, as other threads of this process compute meanwhile:
+ * else it watches for 2 ms, which costs them the processor. */
+void mc_group_sleep(mica_group *group);
 
 /* What nodes know it by. */
 int64_t mc_group_number(const mica_group *group);

@@ -57,9 +57,9 @@ bool mc_group_adds(mica_dtype dtype) {
     return sums[dtype] != NULL;
 }
 
-static void *take_room(size_t bytes) {
+static void *take_room(mica_group *group, size_t bytes) {
     void *room = mc_alloc(bytes ? bytes : 1);
-    if (!room) (void)mc_fail_nomem("a collective");
+    if (!room) (void)mc_group_end_on(group, mc_fail_nomem("a collective"));
     return room;
 }
 
@@ -67,7 +67,7 @@ mica_status mc_group_reduce_scatter(mica_group *group, const void *in, size_t n,
                                     void *out) {
     int size = mica_group_size(group);
     size_t bytes = n * mica_dtype_bytes(dtype);
-    void *parts = take_room((size_t)size * bytes);
+    void *parts = take_room(group, (size_t)size * bytes);
     if (!parts) return MICA_ENOMEM;
     mica_status status = mc_group_all_to_all(group, in, bytes, parts);
     if (status == MICA_OK) sums[dtype](parts, n, size, n, out);
@@ -79,7 +79,7 @@ static mica_status reduce_few(mica_group *group, const void *in, size_t n, mica_
                               void *out) {
     int size = mica_group_size(group);
     size_t bytes = n * mica_dtype_bytes(dtype);
-    void *all = take_room((size_t)size * bytes);
+    void *all = take_room(group, (size_t)size * bytes);
     if (!all) return MICA_ENOMEM;
     mica_status status = mc_group_all_gather(group, in, bytes, all);
     if (status == MICA_OK) sums[dtype](all, n, size, n, out);
@@ -92,7 +92,7 @@ static mica_status reduce_many(mica_group *group, const void *in, size_t n, mica
                                void *out) {
     size_t size = (size_t)mica_group_size(group), item = mica_dtype_bytes(dtype);
     size_t part = (n + size - 1) / size, bytes = part * item;
-    uint8_t *all = take_room(2 * size * bytes), *own = all ? all + size * bytes : NULL;
+    uint8_t *all = take_room(group, 2 * size * bytes), *own = all ? all + size * bytes : NULL;
     if (!all) return MICA_ENOMEM;
     memcpy(all, in, n * item);
     memset(all + n * item, 0, size * bytes - n * item);

@@ -87,9 +87,10 @@ static mica_status find_offline(const mc_pull *pull, char commit[MC_COMMIT_TEXT]
     bool there = folder && mc_path_is_dir(folder);
     mc_free(folder);
     if (there) return MICA_OK;
-    return mc_fail(MICA_ENOENT,
-                   "the cache has no %s at %s, and mica is offline (--offline, HF_HUB_OFFLINE)",
-                   pull->name, revision);
+    return mc_fail(
+        MICA_ENOENT,
+        "the cache has no %s at %s, and mica is offline (the options say so, or HF_HUB_OFFLINE)",
+        pull->name, revision);
 }
 
 /* ---- models of GGUF files ---- */

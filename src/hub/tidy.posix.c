@@ -33,6 +33,7 @@ struct walk {
     mica_status (*visit)(walk *w, const char *path, const struct stat *info);
     mc_arena *arena; /* holds texts of `names` */
     mc_map *names;   /* refs: commits; links: blobs' names */
+    mc_map *gone;    /* in a dry run of several visits: how many names of a file would be removed */
     uint64_t bytes;
     bool dry_run;
     bool busy;   /* a lock is held */
@@ -86,11 +87,33 @@ static bool has_name(const walk *w, const char *name) {
     return mc_map_find(w->names, mc_str_of(name), &value);
 }
 
+typedef struct file_id {
+    uint64_t disk, number;
+} file_id;
+
+/* How many names of the file a dry run has found to remove. */
+static uint64_t count_gone(const walk *w, const struct stat *info) {
+    file_id id = {(uint64_t)info->st_dev, (uint64_t)info->st_ino};
+    uint64_t count = 0;
+    bool found = w->gone && mc_map_find(w->gone, (mc_str){(const char *)&id, sizeof id}, &count);
+    return found ? count : 0;
+}
+
+/* The last of a file's names counts, which goes when all others have gone. */
+static mica_status count_bytes(walk *w, const struct stat *info) {
+    uint64_t names = info->st_nlink, gone = count_gone(w, info) + 1;
+    if (!S_ISREG(info->st_mode)) return MICA_OK;
+    if (names <= (w->gone ? gone : 1)) w->bytes += (uint64_t)info->st_size;
+    if (!w->gone || names == 1) return MICA_OK;
+    file_id id = {(uint64_t)info->st_dev, (uint64_t)info->st_ino};
+    const char *key = mc_arena_strndup(w->arena, (const char *)&id, sizeof id);
+    bool noted = key && mc_map_put(w->gone, (mc_str){key, sizeof id}, gone);
+    return noted ? MICA_OK : mc_fail_nomem("a name");
+}
+
 static mica_status remove_entry(walk *w, const char *path, const struct stat *info) {
     bool folder = S_ISDIR(info->st_mode);
-    /* The last of a file's names counts: of several, which stay in a dry run, each a part. */
-    uint64_t names = info->st_nlink, bytes = S_ISREG(info->st_mode) ? (uint64_t)info->st_size : 0;
-    w->bytes += w->dry_run && names > 1 ? bytes / names : names > 1 ? 0 : bytes;
+    MC_TRY(count_bytes(w, info));
     if (w->dry_run || (folder ? rmdir(path) : unlink(path)) == 0 || errno == ENOENT) return MICA_OK;
     return mc_fail_errno(errno, "cannot remove %s", path);
 }
@@ -118,8 +141,8 @@ static mica_status note_link(walk *w, const char *path, const struct stat *info)
 
 /* A blob with a second name is a snapshot's, where links are hard ones (hub/link.h). */
 static mica_status remove_unlinked(walk *w, const char *path, const struct stat *info) {
-    if (S_ISDIR(info->st_mode) || info->st_nlink > 1 || has_name(w, mc_path_name(path)))
-        return MICA_OK;
+    uint64_t names = (uint64_t)info->st_nlink - count_gone(w, info);
+    if (S_ISDIR(info->st_mode) || names > 1 || has_name(w, mc_path_name(path))) return MICA_OK;
     return remove_entry(w, path, info);
 }
 
@@ -317,8 +340,9 @@ static mica_status collect_snapshots(walk *w, const char *folder, mc_map *blobs)
 static mica_status collect_repository(walk *total, const char *cache, const char *name) {
     bool busy = true;
     mc_arena arena = {0};
-    mc_map commits = {0}, blobs = {0};
+    mc_map commits = {0}, blobs = {0}, gone = {0};
     walk w = {.visit = note_ref, .arena = &arena, .names = &commits, .dry_run = total->dry_run};
+    if (w.dry_run) w.gone = &gone;
     char *folder = mc_path_join(cache, name), *all = mc_path_join(cache, ".locks");
     char *locks = all ? mc_path_join(all, name) : NULL;
     mica_status status = folder && locks ? is_busy(locks, &busy) : mc_fail_nomem("a path");
@@ -332,6 +356,7 @@ static mica_status collect_repository(walk *total, const char *cache, const char
     total->bytes += w.bytes;
     mc_map_deinit(&commits);
     mc_map_deinit(&blobs);
+    mc_map_deinit(&gone);
     mc_arena_deinit(&arena);
     mc_free(folder);
     mc_free(locks);

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/filemap.h"
+#include "base/system.h"
 
 #include <mica/file.h>
 
@@ -76,7 +77,7 @@ static bool has_quant(const char *path, const char *quant) {
                 (len == n || strchr("-._", name[len - n - 1]));
     size_t folder = name > path ? (size_t)(name - path) - 1 : 0;
     return last || (folder >= n && strncasecmp(path + folder - n, quant, n) == 0 &&
-                    (folder == n || path[folder - n - 1] == '/'));
+                    (folder == n || mc_is_slash(path[folder - n - 1])));
 }
 
 /* ---- files ---- */

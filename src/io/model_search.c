@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/filemap.h"
 #include "base/map.h"
+#include "base/system.h"
 
 #include <string.h>
 
@@ -44,13 +45,6 @@ static mica_status list(search *s, const char *path, const char *suffix, const c
     return status == MICA_ENOMEM ? status : MICA_OK;
 }
 
-static const char *last_part(const char *path) {
-    size_t len = strlen(path);
-    while (len > 0 && path[len - 1] != '/')
-        len--;
-    return path + len;
-}
-
 /* ---- model folders ---- */
 
 /* Describes the weights' files of a folder, without its name; a folder that is no model's has
@@ -81,19 +75,19 @@ static mica_status add_found(search *s, mc_found_folder found, const char *name)
 /* The path relative to the root; for the root its last part. */
 static const char *name_below(const search *s, const char *path) {
     size_t root = strlen(s->root);
-    if (!path[root]) return last_part(path);
-    return path + root + (path[root] == '/');
+    if (!path[root]) return mc_path_name(path);
+    return path + root + mc_is_slash(path[root]);
 }
 
 /* ---- the Hugging Face cache ---- */
 
 static bool is_repository(const char *path) {
-    return strncmp(last_part(path), repository, strlen(repository)) == 0;
+    return strncmp(mc_path_name(path), repository, strlen(repository)) == 0;
 }
 
 /* "models--org--name" -> "org/name" */
 static mica_status name_repository(search *s, const char *path, const char **name) {
-    const char *from = last_part(path) + strlen(repository);
+    const char *from = mc_path_name(path) + strlen(repository);
     char *text = mc_arena_alloc(s->arena, strlen(from) + 1), *to = text;
     if (!text) return no_memory();
     while (*from) {
@@ -200,7 +194,7 @@ static mica_status walk(search *s, const char *path) {
     const char **names;
     size_t count, len = strlen(path);
     MC_TRY(mc_dir_list(path, "", s->arena, &names, &count)); /* reports an unreadable root */
-    while (len > 1 && path[len - 1] == '/')
+    while (len > 1 && mc_is_slash(path[len - 1]))
         len--;
     s->root = mc_arena_strndup(s->arena, path, len);
     if (!s->root) return no_memory();

@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "base/filemap.h"
 #include "base/str.h"
+#include "base/system.h"
 
 #include <string.h>
 
@@ -36,9 +37,9 @@ static const file_kind file_kinds[] = {
     {"\050\265\057\375", 0, ".zst", "is compressed by zstd: unpack it, and name the folder"},
     {"\3757zXZ", 0, ".xz", "is compressed by xz: unpack it, and name the folder"},
     {NULL, 0, "adapters.safetensors",
-     "has the weights of an adapter: name the model, and the adapter's folder by --adapter"},
+     "has the weights of an adapter: name the model, and the adapter's folder beside it"},
     {NULL, 0, "adapter_model.safetensors",
-     "has the weights of an adapter: name the model, and the adapter's folder by --adapter"},
+     "has the weights of an adapter: name the model, and the adapter's folder beside it"},
     {NULL, 0, ".safetensors",
      "has weights alone: name the folder that holds it, with config.json and tokenizer.json"},
     {NULL, 0, ".json", "is one file of a model: name the folder that holds it"},
@@ -74,7 +75,7 @@ typedef struct folder_kind {
 
 static const folder_kind folder_kinds[] = {
     {"adapter_config.json",
-     "is an adapter: name the model that it belongs to, and this folder by --adapter"},
+     "is an adapter: name the model that it belongs to, and this folder beside it"},
     {".gguf", "holds a GGUF file: make a model folder of it: mica convert FILE FOLDER"},
     {".bin", "holds weights " TORCH_TEXT},
     {".pt", "holds weights " TORCH_TEXT},
@@ -113,7 +114,7 @@ static bool is_of_cache(const char *path, const char **names, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (strncmp(names[i], "models--", 8) == 0) return true;
     const char *at = strstr(path, "models--");
-    return at && (at == path || at[-1] == '/');
+    return at && (at == path || mc_is_slash(at[-1]));
 }
 
 static mica_status recognise(const char *path, const char *missing, const char **names,

@@ -496,8 +496,7 @@ static mica_status add_shard(mc_weights *w, const char *index, mc_str tensor, mc
     uint64_t seen;
     if (mc_map_find(&list->seen, name, &seen)) return MICA_OK;
     /* Only files of the folder: an index must not name others. */
-    if (name.len == 0 || memchr(name.ptr, '/', name.len) || memchr(name.ptr, 0, name.len) ||
-        name.ptr[0] == '.') {
+    if (!mc_is_entry_name(name)) {
         return mc_fail(MICA_EFORMAT, "%s: weight_map.%.*s: '%.*s' is not a file in this folder",
                        index, MC_STR_ARG(tensor), MC_STR_ARG(name));
     }

@@ -460,6 +460,7 @@ static mc_support device_supports(const void *state, mc_op op, const void *attr,
 const mc_backend mc_backend_mlx = {
     .name = "mlx",
     .late = true,
+    .moves_donated = true,
     .available = device_available,
     .open = device_open,
     .close = device_close,

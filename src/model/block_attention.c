@@ -112,7 +112,8 @@ mica_array mc_block_rotate(const mc_lm_pass *p, const mc_block_at *at, mica_arra
     int64_t i = at->spec->attention.rope;
     if (i == MC_NO_ROPE) return x;
     const mc_rope_spec *rope = &p->lm->spec.ropes[i];
-    const mc_lm_rope *made = &p->lm->ropes[i];
+    bool far = mc_lm_layer_falls_back(p->lm, at->layer);
+    const mc_lm_rope *made = far ? &p->lm->far_ropes[i] : &p->lm->ropes[i];
     mica_rope_options options = {.base = (float)rope->base,
                                  .dims = (int)mc_rope_dims(rope),
                                  .traditional = rope->neighbours};

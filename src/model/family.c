@@ -112,7 +112,7 @@ static bool tensors_fit(const mc_family *family, const mc_weights *weights) {
 static mica_status unknown(const mc_config_scope *root, const mc_weights *weights, const char *key,
                            mc_str found) {
     char text[400];
-    mc_family_nearest(root, weights, text, sizeof text);
+    mc_family_nearest(root, weights, found, text, sizeof text);
     return mc_config_fail(root, key, MICA_EUNSUPPORTED, "no model family for \"%.*s\"; %s",
                           MC_STR_ARG(found), text);
 }

@@ -69,10 +69,10 @@ void mc_family_add(const mc_family *family);
 mica_status mc_family_find(const mc_config_scope *root, const mc_weights *weights,
                            const mc_family **family);
 
-/* Says which family a model of an unknown one is nearest to, by its config and its tensors, and
- * what differs; without weights, which families there are. */
-void mc_family_nearest(const mc_config_scope *root, const mc_weights *weights, char *text,
-                       size_t bytes);
+/* Says which family a model of an unknown one, `wanted`, is nearest to, by its config, its tensors
+ * and its name, and what differs; without weights, which families there are. */
+void mc_family_nearest(const mc_config_scope *root, const mc_weights *weights, mc_str wanted,
+                       char *text, size_t bytes);
 
 /* Whether the files hold what a slot of a layer is called, with ".weight" or bare; of experts that
  * are tensors of their own, the first. */

@@ -29,7 +29,7 @@ typedef struct mc_linear {
     float dropout; /* the share that is dropped, in [0, 1) */
     mica_quant quant;
     bool quantised;
-    bool fast; /* matmuls may round activations: mc_lm_set_arithmetic */
+    int fast; /* not 0: matmuls may round activations, see op/quant.h (mc_lm_set_arithmetic) */
     int64_t out, in;
     /* Of a part of its rows (model/split.h): whose ranks have the others; whether its input is a
      * part, too; and how many rows there are, if results are gathered. NULL: it is all rows. */

@@ -27,7 +27,7 @@ static mica_array out_of_order(mica_scope *s, const mc_linear *linear, mica_arra
 /* The product with the weight alone, without bias and adapter. */
 static mica_array apply_weight(mica_scope *s, const mc_linear *linear, mica_array x) {
     x = in_order(s, linear, x);
-    if (!linear->quantised) return mc_matmul_rows(s, x, linear->weight, linear->fast);
+    if (!linear->quantised) return mc_matmul_rows(s, x, linear->weight, linear->fast != 0);
     mica_array y = mc_quantized_matmul(s, x, linear->weight, linear->scales, linear->biases,
                                        linear->quant, linear->fast);
     return multiply_rows(s, linear, y, linear->gains);
@@ -72,7 +72,7 @@ mica_array mc_linear_pick(mica_scope *s, const mc_linear *linear, mica_array x, 
         y = mc_gather_qmm(s, rows, linear->weight, linear->scales, linear->biases, linear->quant,
                           lhs, at, linear->fast);
     else
-        y = mc_gather_rows(s, rows, linear->weight, lhs, at, linear->fast);
+        y = mc_gather_rows(s, rows, linear->weight, lhs, at, linear->fast != 0);
     y = mica_squeeze(s, y, 2);
     if (mica_valid(linear->gains)) y = mica_multiply(s, y, mica_take(s, linear->gains, at, 0));
     y = add_picked_bias(s, linear, y, picks);

@@ -55,7 +55,10 @@ typedef struct mc_lm {
     mica_array layer_norm;                  /* [layer_width] f32 */
     mc_linear streams[MC_MAX_STREAMS];      /* [spec.streams - 1] of [hidden, hidden] */
     mc_linear unstreams[MC_MAX_STREAMS];
-    mc_lm_rope ropes[MC_MAX_ROPES]; /* of spec.ropes */
+    mc_lm_rope ropes[MC_MAX_ROPES];     /* of spec.ropes */
+    mc_lm_rope far_ropes[MC_MAX_ROPES]; /* the same, with the fallback device */
+    int far_layers; /* the first ones, which lie with the fallback device, and run there */
+    const struct mc_block *far_kind; /* of their blocks, those that do; NULL: all */
     struct mc_sentence *sentence; /* of an embedder with files of sentence-transformers, or NULL */
     struct mc_ranker *ranker;     /* of a cross-encoder, or NULL */
     char model_type[64];          /* as in config.json; "": it has none */
@@ -68,8 +71,12 @@ typedef struct mc_lm {
     mica_quant quant;                   /* of most quantised weights; bits 0: none is quantised */
     char quantization[MC_PACKING_TEXT]; /* the same: "4 bit, groups of 64 (affine)", "none" */
     struct mica_group *group;           /* of which it has a rank's part; NULL: it is whole */
-    char *adapter;                      /* its folder; NULL: no adapter */
-    struct mc_adapter *replacements;    /* weights are mapped in it; NULL: none are */
+    struct mica_group *stages;          /* of a pipeline, a rank each; NULL: there is one */
+    struct mica_group *peers;           /* the ranks of its stage; NULL: all, or itself */
+    int before, behind;                 /* the first and last layers, which other stages have */
+    mc_block_spec *whole;            /* [spec.n_blocks] as all ranks have them; NULL: as in spec */
+    char *adapter;                   /* its folder; NULL: no adapter */
+    struct mc_adapter *replacements; /* weights are mapped in it; NULL: none are */
     uint64_t adapter_parameters;
     mc_buffer notes; /* lines that a user may want to know: tensors that are not read */
 } mc_lm;
@@ -80,6 +87,20 @@ mc_lm_slot *mc_lm_block(const mc_lm *lm, int layer, int block);
 /* The next matrix at or after slots[*at], which is counted on; NULL: there is none.
  *     for (size_t i = 0; (m = mc_lm_next_matrix(lm, &i));) */
 mc_lm_slot *mc_lm_next_matrix(const mc_lm *lm, size_t *at);
+
+/* Whether a layer is computed here, and not by another stage of a pipeline. */
+bool mc_lm_has_layer(const mc_lm *lm, int layer);
+
+/* Whether a block's weights lie with the device's fallback, so that it runs there; and whether all
+ * of a layer does, with what it carries. */
+bool mc_lm_block_falls_back(const mc_lm *lm, int layer, int block);
+bool mc_lm_layer_falls_back(const mc_lm *lm, int layer);
+
+/* Whether a pass gives what it computes to a stage behind this one. */
+bool mc_lm_passes_on(const mc_lm *lm);
+
+/* Heads of keys and values in a layer, those of other ranks among them. */
+int64_t mc_lm_kv_heads(const mc_lm *lm, int layer);
 
 /* What a slot holds, by its name behind the decoder's prefix: "layers.7.mlp.up_proj". NULL: it is
  * nothing in a layer. */
@@ -164,7 +185,8 @@ typedef enum mc_wanted { MC_ALL_LOGITS, MC_LAST_LOGITS, MC_NO_LOGITS, MC_HIDDEN 
  *  store     NULL: the chunk attends to itself alone, within the layers' windows.
  *  wanted    rows for which the head is computed.
  *  returns   logits [B, L, vocab] f32, or [B, 1, vocab] of the last position. With MC_NO_LOGITS
- *            MICA_NONE: the pass only fills the store. With MC_HIDDEN the input of the head,
+ *            the pass only fills the store: MICA_NONE, but of a stage of a pipeline u8 [], to be
+ *            evaluated, so that it takes and sends. With MC_HIDDEN the input of the head,
  *            [B, L, hidden] f32 after the last norm. Errors are in s. */
 mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_array position,
                          const mc_kv_store *store, mc_wanted wanted);

@@ -230,21 +230,31 @@ static mica_array with_rows(mica_scope *s, const mc_decoder_spec *spec, mica_arr
     return mica_where(s, mica_less(s, ids, end), ids, first);
 }
 
-/* What tokens give to each layer, [B, L, layers, layer_width]: a norm of what the embeddings x
- * make, and, unless ids are embeddings, a row of the table. MICA_NONE: the model has none. */
+/* The part of layers' inputs, along the last axis, of the layers that are computed here. */
+static mica_array own_inputs(mica_scope *s, const mc_lm *lm, mica_array x) {
+    const mc_decoder_spec *spec = &lm->spec;
+    if (!lm->before && !lm->behind) return x;
+    return mica_slice_axis(s, x, -1, lm->before * spec->layer_width,
+                           (spec->n_layers - lm->behind) * spec->layer_width);
+}
+
+/* What tokens give to each layer that is computed here, [B, L, layers, layer_width]: a norm of what
+ * the embeddings x make, and, unless ids are embeddings, a row of the table. MICA_NONE: the model
+ * has none. */
 static mica_array layer_inputs(const mc_lm_pass *p, mica_array ids, mica_array x) {
     mica_scope *s = p->s;
     const mc_lm *lm = p->lm;
     const mc_decoder_spec *spec = &lm->spec;
-    const int64_t split[] = {spec->n_layers, spec->layer_width};
+    const int64_t split[] = {spec->n_layers - lm->before - lm->behind, spec->layer_width};
     double root = sqrt((double)spec->layer_width), half = sqrt(0.5);
-    if (!spec->layer_width) return MICA_NONE;
+    if (!spec->layer_width || !split[0]) return MICA_NONE;
     mica_array scale = mica_f32(s, (float)(1 / sqrt((double)spec->hidden)));
     mica_array y = mica_multiply(s, mc_split_apply(s, &lm->layer_projection, x, p->order), scale);
     y = mica_rms_norm(s, mica_unflatten(s, y, -1, split, 2), lm->layer_norm, (float)spec->norm_eps);
     if (mica_array_ndim(ids) == 3) return y;
     mica_array rows = mc_linear_rows(s, &lm->layer_embed, with_rows(s, spec, ids));
-    rows = mica_multiply(s, mica_unflatten(s, rows, -1, split, 2), mica_f32(s, (float)root));
+    rows = mica_unflatten(s, own_inputs(s, lm, rows), -1, split, 2);
+    rows = mica_multiply(s, rows, mica_f32(s, (float)root));
     return mica_multiply(s, mica_add(s, y, rows), mica_f32(s, (float)half));
 }
 
@@ -292,6 +302,32 @@ static mica_array close_streams(const mc_lm_pass *p, mica_array x) {
     return mica_multiply(s, sum, mica_f32(s, 1.0f / (float)n));
 }
 
+/* ---- stages of a pipeline ---- */
+
+/* What the first layer here finds: x, of the embeddings, or what the stage before has left. */
+static mica_array take_over(const mc_lm_pass *p, mica_array x) {
+    const mc_lm *lm = p->lm;
+    int64_t streams = lm->spec.streams, shape[] = {p->batch, p->length, lm->spec.hidden, 0};
+    int stage = mica_group_rank(lm->stages);
+    if (!stage) return x;
+    if (streams) {
+        shape[2] = streams;
+        shape[3] = lm->spec.hidden;
+    }
+    mica_array like = mica_zeros(p->s, shape, streams ? 4 : 3, MICA_F32);
+    return mica_recv(p->s, lm->stages, like, stage - 1, p->order);
+}
+
+/* The input of the head, of the last stage's last layer, for all stages. */
+static mica_array share_hidden(const mc_lm_pass *p, mica_array x, mc_wanted wanted) {
+    const mc_lm *lm = p->lm;
+    const int64_t rows = wanted == MC_LAST_LOGITS ? 1 : p->length;
+    const int64_t shape[] = {p->batch, rows, lm->spec.hidden};
+    if (!lm->stages) return x;
+    if (mc_lm_passes_on(lm)) x = mica_zeros(p->s, shape, 3, MICA_F32);
+    return mica_broadcast(p->s, lm->stages, x, mica_group_size(lm->stages) - 1, p->order);
+}
+
 /* ---- the whole ---- */
 
 static mica_array input_of(mica_scope *s, mica_array inputs, int layer) {
@@ -313,20 +349,27 @@ mica_array mc_lm_forward(mica_scope *s, const mc_lm *lm, mica_array ids, mica_ar
                     .order = &order};
     mica_array x = mica_array_ndim(ids) == 3 ? ids : mc_lm_embed(s, lm, ids);
     mica_array inputs = layer_inputs(&p, ids, x);
-    x = open_streams(&p, x);
+    x = take_over(&p, open_streams(&p, x));
+    mica_array taken = order;
 
     /* The last layer computes keys and values of all rows, and the rest only for the rows that are
      * wanted. */
-    bool all = lm->spec.both_ways || (store && store->observe);
+    bool on = mc_lm_passes_on(lm);
+    bool all = on || lm->spec.both_ways || (store && store->observe) ||
+               !mc_lm_has_layer(lm, lm->spec.n_layers - 1);
     int64_t last = wanted == MC_LAST_LOGITS && !all ? p.length - 1 : 0;
-    for (int i = 0; i < lm->spec.n_layers; i++) {
+    for (int i = lm->before; mc_lm_has_layer(lm, i); i++) {
         int64_t first = i == lm->spec.n_layers - 1 ? last : 0;
-        p.input = input_of(s, inputs, i);
+        p.input = input_of(s, inputs, i - lm->before);
         x = lm->checkpoint ? checkpoint_layer(&p, i, first, x) : decode_layer(&p, i, first, x);
         if (store && store->leave) store->leave(store->observer, s, x);
     }
-    if (wanted == MC_NO_LOGITS) return MICA_NONE;
-    if (wanted == MC_LAST_LOGITS && last == 0) x = mc_block_rows_from(&p, x, p.length - 1);
-    x = normalise(s, lm, close_streams(&p, x), lm->norm, lm->norm_bias);
+    if (on) (void)mica_send(s, lm->stages, x, mica_group_rank(lm->stages) + 1, &order);
+    if (wanted == MC_NO_LOGITS) return !lm->stages ? MICA_NONE : on ? order : taken;
+    if (!on) {
+        if (wanted == MC_LAST_LOGITS && last == 0) x = mc_block_rows_from(&p, x, p.length - 1);
+        x = normalise(s, lm, close_streams(&p, x), lm->norm, lm->norm_bias);
+    }
+    x = share_hidden(&p, x, wanted);
     return wanted == MC_HIDDEN ? x : apply_head(s, lm, x, &order);
 }

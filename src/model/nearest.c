@@ -11,6 +11,8 @@
 /* What a family asks for and the files lack, and what they have beside it; a name of each. */
 typedef struct difference {
     const mc_family *family;
+    size_t alike;  /* how many of its name's first letters the wanted family's has; of 3, else 0 */
+    size_t equals; /* other families that differ as much */
     size_t missing, strange;
     char first_missing[NAME_BYTES], first_strange[NAME_BYTES];
 } difference;
@@ -64,14 +66,29 @@ static bool compare(const mc_config_scope *root, const mc_weights *weights, mc_d
     return find_strange(spec, weights, d);
 }
 
-static bool find_nearest(const mc_config_scope *root, const mc_weights *weights,
+static size_t count_alike(const char *name, mc_str wanted) {
+    size_t n = 0;
+    while (n < wanted.len && name[n] && name[n] == wanted.ptr[n])
+        n++;
+    return n < 3 ? 0 : n;
+}
+
+/* Of those that differ as much, which only their configs tell apart, it is the one whose name is
+ * most like the wanted one, else the first. */
+static bool find_nearest(const mc_config_scope *root, const mc_weights *weights, mc_str wanted,
                          mc_decoder_spec *spec, difference *best) {
     *best = (difference){0};
     for (size_t i = 0; mc_family_at(i); i++) {
         difference d = {.family = mc_family_at(i)};
-        if (compare(root, weights, spec, &d) &&
-            (!best->family || d.missing + d.strange < best->missing + best->strange))
+        if (!compare(root, weights, spec, &d)) continue;
+        d.alike = count_alike(d.family->name, wanted);
+        size_t size = d.missing + d.strange, least = best->missing + best->strange;
+        bool equal = best->family && size == least;
+        d.equals = equal ? best->equals + 1 : 0;
+        if (!best->family || size < least || (equal && d.alike > best->alike))
             *best = d;
+        else if (equal)
+            best->equals = d.equals;
     }
     return best->family;
 }
@@ -86,7 +103,13 @@ static void list_all(char *text, size_t bytes) {
 static void describe(const difference *d, char *text, size_t bytes) {
     size_t len =
         (size_t)snprintf(text, bytes, "the nearest that mica knows is %s", d->family->name);
-    if (!d->missing && !d->strange)
+    if (!d->missing && !d->strange && d->equals)
+        snprintf(
+            text + len, bytes - len,
+            ", whose tensors these are, and those of %zu others: if it is one, config.json may "
+            "say so",
+            d->equals);
+    else if (!d->missing && !d->strange)
         snprintf(text + len, bytes - len,
                  ", whose tensors these are: if it is one, config.json may say so");
     if (d->missing)
@@ -97,12 +120,12 @@ static void describe(const difference *d, char *text, size_t bytes) {
                  d->first_strange);
 }
 
-void mc_family_nearest(const mc_config_scope *root, const mc_weights *weights, char *text,
-                       size_t bytes) {
+void mc_family_nearest(const mc_config_scope *root, const mc_weights *weights, mc_str wanted,
+                       char *text, size_t bytes) {
     difference d;
     mc_decoder_spec *spec =
         weights && mc_family_prefix(weights) ? mc_calloc(1, sizeof *spec) : NULL;
-    if (spec && find_nearest(root, weights, spec, &d))
+    if (spec && find_nearest(root, weights, wanted, spec, &d))
         describe(&d, text, bytes);
     else
         list_all(text, bytes);

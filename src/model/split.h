@@ -7,6 +7,11 @@
  * input. No sum is divided: a number is computed by one rank in the order in which one rank alone
  * computes it, so exact arithmetic has the same bits with any number of ranks.
  *
+ * In a pipeline ranks form stages, each of which has some of the layers, one stage behind the
+ * other, and each rank of a stage its part of these. The first stage embeds; each gives what its
+ * last layer leaves to the next; the last gives what the head reads to all. Every rank has a part
+ * of the head.
+ *
  * Parts are views of the mapped files: a rank reads its own alone. */
 #ifndef MODEL_SPLIT_H
 #define MODEL_SPLIT_H

@@ -49,6 +49,8 @@ typedef enum rule {
     JOIN,    /* Concat */
     KEEP,    /* along another axis */
     ROWS,    /* products: of the first operand */
+    BATCH,   /* along the first axis of the first operand */
+    ALONG,   /* along the axis of the operator, too: the others are neutral */
     REDUCE,  /* over axes; the others are neutral */
     OWN      /* the builder does it */
 } rule;
@@ -106,7 +108,8 @@ static const row rows[] = {
     {"Concat", JOIN, 0},
     {"Split", JOIN, 0},
     {"Expand", EACH, 0},
-    {"Softmax", KEEP, 0},
+    {"Softmax", ALONG, -INFINITY},
+    {"LogSoftmax", ALONG, -INFINITY},
     {"LayerNormalization", KEEP, 0},
     {"CumSum", EACH, 0},
     {"MatMul", ROWS, 0},
@@ -118,6 +121,9 @@ static const row rows[] = {
     {"ReduceL2", REDUCE, 0},
     {"ReduceSumSquare", REDUCE, 0},
     {"ReduceProd", REDUCE, 1},
+    {"ReduceLogSum", REDUCE, 0},
+    {"ReduceLogSumExp", REDUCE, -INFINITY},
+    {"ReduceMean", REDUCE, 0},
     {"ArgMax", REDUCE, -INFINITY},
     {"ArgMin", REDUCE, INFINITY},
     {"NonZero", OWN, 0},
@@ -129,6 +135,38 @@ static const row rows[] = {
     {"ScatterElements", OWN, 0},
     {"Sin", EACH, 0},
     {"Cos", EACH, 0},
+    {"Tan", EACH, 0},
+    {"Asin", EACH, 0},
+    {"Acos", EACH, 0},
+    {"Atan", EACH, 0},
+    {"Sinh", EACH, 0},
+    {"Cosh", EACH, 0},
+    {"Sign", EACH, 0},
+    {"IsInf", EACH, 0},
+    {"Xor", EACH, 0},
+    {"Sum", EACH, 0},
+    {"Elu", EACH, 0},
+    {"Celu", EACH, 0},
+    {"Selu", EACH, 0},
+    {"Gelu", EACH, 0},
+    {"Mish", EACH, 0},
+    {"Swish", EACH, 0},
+    {"Softplus", EACH, 0},
+    {"Softsign", EACH, 0},
+    {"HardSigmoid", EACH, 0},
+    {"HardSwish", EACH, 0},
+    {"ThresholdedRelu", EACH, 0},
+    {"PRelu", EACH, 0},
+    {"Dropout", EACH, 0},
+    {"Conv", BATCH, 0},
+    {"ConvTranspose", BATCH, 0},
+    {"BatchNormalization", BATCH, 0},
+    {"MaxPool", BATCH, 0},
+    {"AveragePool", BATCH, 0},
+    {"GlobalAveragePool", BATCH, 0},
+    {"GlobalMaxPool", BATCH, 0},
+    {"Resize", BATCH, 0},
+    {"Compress", OWN, 0},
 };
 
 static const row *find_row(const char *name) {
@@ -219,9 +257,12 @@ static int carried_axis(const mc_onnx_node *n, const row *r, size_t i, mica_arra
     switch (r->rule) {
     case EACH:
         return b->axis + out - ndim;
+    case BATCH:
+        return i == 0 && b->axis == 0 ? 0 : -1;
+    case ALONG:
+        return b->axis;
     case KEEP:
-        axis = strcmp(n->proto->op_type, "Softmax") == 0 && n->import->opset < 13 ? 1 : -1;
-        axis = (int)mc_onnx_int(n, "axis", axis);
+        axis = (int)mc_onnx_int(n, "axis", -1);
         return (axis < 0 ? axis + ndim : axis) > b->axis ? b->axis : -1;
     case MOVE:
         if (mc_onnx_ints(n, "perm", MICA_MAX_NDIM, perm, &axis) != MICA_OK) return -1;
@@ -271,7 +312,7 @@ static double end_of(mica_dtype dtype, bool least) {
     return ldexp(1, bits) - 1;
 }
 
-/* What is beyond the count becomes neutral; a mean is refused. */
+/* What is beyond the count becomes neutral. */
 static mica_status neutralise(mc_onnx_node *n, const row *r) {
     mica_array x = n->in[0].x;
     mica_dtype dtype = mica_array_dtype(x);
@@ -341,7 +382,7 @@ mica_status mc_onnx_check_bounds(mc_onnx_node *n) {
     if (!bound_of(n, 0)) return MICA_OK;
     if (r->rule == PICK || r->rule == PICK_ND) return count_back(n, r);
     bool back = strcmp(r->name, "CumSum") == 0 && mc_onnx_int(n, "reverse", 0) != 0;
-    return r->rule == REDUCE || back ? neutralise(n, r) : MICA_OK;
+    return r->rule == REDUCE || r->rule == ALONG || back ? neutralise(n, r) : MICA_OK;
 }
 
 /* Joins what two operands say of a result. */
@@ -353,6 +394,19 @@ static mica_status merge(const mc_onnx_node *n, int axis, mica_array count, mc_o
     return MICA_OK;
 }
 
+/* A mean over all that there is room for as one over what is there. */
+static mica_status correct_mean(mc_onnx_node *n) {
+    mica_array y = n->out[0].x;
+    mica_dtype dtype = mica_array_dtype(y);
+    if (!mica_dtype_is_float(dtype)) /* it is rounded already */
+        return mc_onnx_refuse("means of integers whose number depends on values");
+    int64_t room = mica_array_dim(n->in[0].x, n->in[0].bound->axis);
+    mica_array by = mica_divide(n->s, mc_onnx_f32(n, (double)room),
+                                mica_astype(n->s, n->in[0].bound->count, MICA_F32));
+    n->out[0] = (mc_onnx_value){.x = mica_multiply(n->s, y, mica_astype(n->s, by, dtype))};
+    return mica_scope_status(n->s);
+}
+
 mica_status mc_onnx_carry_bounds(mc_onnx_node *n) {
     const row *r = find_row(n->proto->op_type);
     if (r->rule == OWN || !n->out[0].x.scope) return MICA_OK;
@@ -362,6 +416,7 @@ mica_status mc_onnx_carry_bounds(mc_onnx_node *n) {
         if (!n->in[i].bound) continue;
         int axis = carried_axis(n, r, i, n->out[0].x, &count);
         if (r->rule == REDUCE) MC_TRY(reduced_axis(n, &axis));
+        if (axis == -2 && strcmp(r->name, "ReduceMean") == 0) MC_TRY(correct_mean(n));
         MC_TRY(merge(n, axis, count, &found));
     }
     for (size_t i = 0; found.count.scope && i < n->n_out; i++) {

@@ -263,7 +263,9 @@ static mica_status build(mc_onnx_node *n, const mc_onnx_op *op, mica_scope *s) {
     const mc_onnx_small *moved;
     mica_status status = bounds ? mc_onnx_check_bounds(n) : MICA_OK;
     if (status == MICA_OK) status = mc_onnx_check_small(n, &moved);
-    if (status == MICA_OK) status = op->build(n);
+    bool done = false;
+    if (status == MICA_OK) status = mc_onnx_move_steps(n, op->build, &done);
+    if (status == MICA_OK && !done) status = op->build(n);
     for (size_t i = 0; status == MICA_OK && moved && i < n->n_out; i++)
         n->out[i].small = moved;
     if (status == MICA_OK && bounds) status = mc_onnx_carry_bounds(n);
@@ -407,7 +409,7 @@ static mica_status miss_op(mc_onnx_import *import, const mc_onnx_proto_node *pro
     snprintf(text, sizeof text, "operator %s%s%.100s of opset %lld", own ? "" : proto->domain,
              own ? "" : ".", proto->op_type,
              (long long)mc_onnx_version(import->model, proto->domain));
-    return mc_onnx_miss(import, name, text);
+    return mc_onnx_miss(import, name, MC_ONNX_NEED_OP, text);
 }
 
 /* ---- functions ---- */
@@ -498,6 +500,7 @@ static mica_status read_node(mc_onnx_import *import, mc_onnx_names *names,
     if (!op && !f) MC_TRY(miss_op(import, proto, name));
     if ((!op && !f) || reads_missing(import, names, proto))
         return define_missing(import, names, proto);
+    import->need = MC_ONNX_NEED_FORM;
     mica_status status = f ? call_function(import, names, proto, f) : build_within(&n, op);
     if (status != MICA_EUNSUPPORTED || mica_scope_status(names->s) != MICA_OK ||
         mica_scope_status(import->constants) != MICA_OK || import->nodes_left < 0)
@@ -505,7 +508,7 @@ static mica_status read_node(mc_onnx_import *import, mc_onnx_names *names,
     if (import->missed == before) { /* not within one of its graphs */
         char text[512];
         snprintf(text, sizeof text, "%s: %.400s", proto->op_type, mica_last_error());
-        MC_TRY(mc_onnx_miss(import, name, text));
+        MC_TRY(mc_onnx_miss(import, name, import->need, text));
     }
     return define_missing(import, names, proto);
 }

@@ -51,9 +51,12 @@ enum { MC_ONNX_TRANSPOSED = -1, MC_ONNX_LAST = -2 }; /* kinds; others are number
 /* Of a value that is (q - zero) scale: what it was made of. */
 typedef struct mc_onnx_steps {
     mica_array q, last; /* i8 or u8; last as that of the value */
-    mica_array scale;   /* f32 [] or, with an axis, [its length] */
+    mica_array scale;   /* float [] or, with an axis, [its length], or with blocks as many as these
+                           along it and as long as q along other axes */
     mica_array zero;    /* of the shape of scale and the dtype of q, or none */
     int axis;           /* -1: there is none */
+    int64_t block;      /* elements of a block of the axis; 0: there are none */
+    int bits;           /* that q has in the file: 8, 4 or 2 */
 } mc_onnx_steps;
 
 /* A product of integers, which takes a scale and a bias that follow it (op_integer.c). */
@@ -92,6 +95,23 @@ struct mc_onnx_sequence {
 /* Lengths that a run counts (count.c). */
 typedef struct mc_onnx_count mc_onnx_count;
 
+/* What an option for a length is for. */
+typedef enum mc_onnx_use {
+    MC_ONNX_NO_USE, /* there is no such name */
+    MC_ONNX_HIDDEN, /* options for places go before it */
+    MC_ONNX_USED
+} mc_onnx_use;
+
+/* What would help where mica lacks something. */
+typedef enum mc_onnx_help {
+    MC_ONNX_NEED_OP,
+    MC_ONNX_NEED_VALUE,  /* that a run is given */
+    MC_ONNX_NEED_LENGTH, /* a number for it */
+    MC_ONNX_NEED_FORM,   /* another form of the operator, dtype or attribute */
+    MC_ONNX_NEED_TOLD,   /* what the text itself says */
+    MC_ONNX_NEEDS
+} mc_onnx_help;
+
 typedef struct mc_onnx_import {
     mica_device *device;
     mica_scope *constants; /* of known values */
@@ -105,18 +125,20 @@ typedef struct mc_onnx_import {
     mc_map functions;     /* by domain, name and overload: their numbers in the model */
     const char *mistyped; /* an attribute that a builder asked for as another type; or NULL */
     const mc_onnx_model *model;
-    bool *dims_used, *inputs_used; /* by option */
-    const mc_onnx_count *counts;   /* or NULL */
-    bool misnamed;                 /* an option has a name that is not there */
-    mc_buffer missing;             /* what mica lacks (missing.c) */
-    mc_buffer notes;               /* lines of text */
-    bool casts_to_f64;             /* a node does: noted once */
-    size_t missed;                 /* how often something was */
-    mc_buffer holders;             /* uint32_t by node of the constants: how often it is held */
-    uint64_t fold_left;            /* bytes that known values may still take */
-    double work_left;              /* operations that computing them may still take */
-    int64_t nodes_left; /* and tensors that loops which are written out may still record */
-    int depth;          /* graphs within graphs, and functions within functions, being read */
+    mc_onnx_use *dims_used;      /* by option */
+    bool *inputs_used;           /* by option */
+    const mc_onnx_count *counts; /* or NULL */
+    bool misnamed;               /* an option has a name that is not there */
+    mc_buffer missing;           /* what mica lacks (missing.c) */
+    mc_buffer notes;             /* lines of text */
+    bool casts_to_f64;           /* a node does: noted once */
+    size_t missed;               /* how often something was */
+    mc_onnx_help need;           /* of the node that is built: why it fails */
+    mc_buffer holders;           /* uint32_t by node of the constants: how often it is held */
+    uint64_t fold_left;          /* bytes that known values may still take */
+    double work_left;            /* operations that computing them may still take */
+    int64_t nodes_left;          /* and tensors that loops which are written out may still record */
+    int depth; /* graphs within graphs, and functions within functions, being read */
 } mc_onnx_import;
 
 enum { MC_ONNX_NODES = 1 << 18 }; /* of a file, and that are recorded of it */
@@ -166,7 +188,8 @@ int64_t mc_onnx_version(const mc_onnx_model *model, const char *domain);
 /* ---- what is missing (missing.c) ---- */
 
 /* Notes what mica lacks for something by its name, such as a node. errors  MICA_ENOMEM */
-mica_status mc_onnx_miss(mc_onnx_import *import, const char *name, const char *what);
+mica_status mc_onnx_miss(mc_onnx_import *import, const char *name, mc_onnx_help need,
+                         const char *what);
 /* What was noted before something that may be given up: it begins anew. Then either what was noted
  * since is added to it, or not. errors  MICA_ENOMEM */
 typedef struct mc_onnx_missing {
@@ -181,13 +204,19 @@ __attribute__((format(printf, 2, 3))) mica_status mc_onnx_note(mc_onnx_import *i
 /* Adds all of it to a text, parted by a text; past max_bytes only how much more there is. */
 bool mc_onnx_print_missing(const mc_onnx_import *import, const char *between, size_t max_bytes,
                            mc_buffer *text);
-/* errors  MICA_EUNSUPPORTED something is missing; the text lists all */
+/* Adds what to do about it, parted by a text, behind `begin`; nothing where that is not known. */
+bool mc_onnx_print_advice(const mc_onnx_import *import, const char *begin, const char *between,
+                          mc_buffer *text);
+/* errors  MICA_EUNSUPPORTED something is missing; the text lists all, and what to do;
+ *         MICA_EINVAL it is numbers for lengths alone */
 mica_status mc_onnx_fail_missing(const mc_onnx_import *import);
 
 /* The name of a length; NULL: it has none, or what writers put where they have none. */
 const char *mc_onnx_length_name(const Mc__Onnx__Dimension *dim);
-/* Adds what a file asks for to a text: opsets, inputs, results, operators. errors  MICA_ENOMEM */
-mica_status mc_onnx_print(const mc_onnx_model *model, mc_buffer *text);
+/* Adds what a file asks for to a text: opsets, inputs, results, operators; lengths and inputs as
+ * the options fix them. errors  MICA_ENOMEM */
+mica_status mc_onnx_print(const mc_onnx_model *model, const mica_onnx_options *options,
+                          mc_buffer *text);
 
 /* ---- graphs ---- */
 
@@ -334,7 +363,7 @@ mica_array mc_onnx_along(mica_scope *s, mica_array v, int axis, int ndim);
 
 /* The integers that an operand has; count receives how many, -1 where it is absent.
  * errors  MICA_EUNSUPPORTED they depend on what a run is given; MICA_EFORMAT more than max;
- *         MICA_EINVAL one is a length with symbols */
+ *         MICA_EUNSUPPORTED one is a length with symbols */
 mica_status mc_onnx_operand_ints(const mc_onnx_node *n, size_t i, int max, int64_t *list,
                                  int *count);
 /* The same where lengths with symbols will do. */
@@ -349,8 +378,8 @@ mica_status mc_onnx_operand_real(const mc_onnx_node *n, size_t i, double otherwi
 /* A number, or a length with symbols as mica_scalar takes it. */
 mica_status mc_onnx_operand_scalar(const mc_onnx_node *n, size_t i, double otherwise,
                                    double *value);
-/* errors  MICA_EINVAL a length has symbols, where `what` needs a number */
-mica_status mc_onnx_need_number(const char *what, int64_t length);
+/* errors  MICA_EUNSUPPORTED a length has symbols, where `what` needs a number */
+mica_status mc_onnx_need_number(mc_onnx_import *import, const char *what, int64_t length);
 
 /* As mc_onnx_operand_dims; of an older file the attribute that the operand was. */
 mica_status mc_onnx_dims_or(const mc_onnx_node *n, size_t i, const char *name, int max,
@@ -373,6 +402,9 @@ mica_status mc_onnx_give_last(mc_onnx_node *n, size_t i, mica_array last);
 /* x with lengths [ndim of x] where its own are other expressions and may be equal, as n and
  * 2 (n / 2) for even n; they must be then. Those of the axis `but` (-1: none) may differ. */
 mica_array mc_onnx_fit(mica_scope *s, mica_array x, const int64_t *shape, int ndim, int but);
+
+/* mc_onnx_fit with the lengths of `like`, from the last axis on, but for those of one element. */
+mica_array mc_onnx_align(mica_scope *s, mica_array x, mica_array like);
 
 /* An array [N, C, ...] with the channels last. */
 mica_array mc_onnx_to_last(mica_scope *s, mica_array x);
@@ -411,11 +443,24 @@ mica_status mc_onnx_map_with(mc_onnx_node *n, mc_onnx_mapped f, const double *nu
  * one, or 0. *done: the node has its result. */
 mica_status mc_onnx_steps_matmul(mc_onnx_node *n, bool w_rows, size_t bias, bool *done);
 mica_status mc_onnx_steps_conv(mc_onnx_node *n, const mica_conv_options *options, bool *done);
+/* x W, where W was dequantised from known weights and x was not, or W in blocks (op_packed.c):
+ * arguments as of mc_onnx_steps_matmul. */
+mica_status mc_onnx_packed_matmul(mc_onnx_node *n, bool w_rows, size_t bias, bool *done);
+/* Elements of a table that was dequantised. *done: the node has its result. */
+mica_status mc_onnx_packed_gather(mc_onnx_node *n, int axis, bool *done);
 
 /* Cast, Mul and Add behind a product of integers. *done: they are part of it. */
 mica_status mc_onnx_join_cast(mc_onnx_node *n, mica_dtype dtype, bool *done);
 mica_status mc_onnx_join_scale(mc_onnx_node *n, bool *done);
 mica_status mc_onnx_join_bias(mc_onnx_node *n, bool *done);
+
+/* Whether `steps`, which may be NULL, are those of a scale and zero point of one number each, which
+ * quantising gives back: known ones. */
+bool mc_onnx_has_steps(const mc_onnx_import *import, const mc_onnx_steps *steps, mica_array scale,
+                       mica_array zero, mica_dtype dtype);
+/* Builds a node that moves elements with the integers that its operands were dequantised from.
+ * *done: it has its results, which are dequantised, too. */
+mica_status mc_onnx_move_steps(mc_onnx_node *n, mc_onnx_build build, bool *done);
 
 /* clamp(round(x / scale) + zero) as a dtype of 16 bits or fewer; x f32, scale and zero f32 or none.
  * (x - zero) scale, f32. */

@@ -1,6 +1,7 @@
 #include <mica/onnx.h>
 
 #include "base/alloc.h"
+#include "base/filemap.h"
 #include "base/integer.h"
 #include "base/options.h"
 #include "graph/graph.h"
@@ -66,17 +67,17 @@ static mica_status check_opset(mc_onnx_import *import) {
     if (import->opset >= OLDEST_OPSET && import->opset <= NEWEST_OPSET) return MICA_OK;
     snprintf(text, sizeof text, "opset %lld, where mica reads %d to %d: export it with another",
              (long long)import->opset, OLDEST_OPSET, NEWEST_OPSET);
-    return mc_onnx_miss(import, "the file", text);
+    return mc_onnx_miss(import, "the file", MC_ONNX_NEED_TOLD, text);
 }
 
 /* ---- inputs ---- */
 
-/* The option for a length by a name; NULL: there is none. */
-static const mica_onnx_dim *find_dim(mc_onnx_import *import, const char *name) {
+/* The option for a length by a name, and that it is used so; NULL: there is none. */
+static const mica_onnx_dim *find_dim(mc_onnx_import *import, const char *name, mc_onnx_use use) {
     for (size_t i = 0; i < import->options->n_dims; i++) {
         const mica_onnx_dim *given = &import->options->dims[i];
         if (!given->name || strcmp(given->name, name) != 0) continue;
-        import->dims_used[i] = true;
+        if (import->dims_used[i] < use) import->dims_used[i] = use;
         return given;
     }
     return NULL;
@@ -90,8 +91,8 @@ static mica_status find_length(mc_onnx_import *import, const char *input, size_t
     bool fixed = dim->has_dim_value && dim->dim_value >= 0;
     const char *name = fixed ? NULL : mc_onnx_length_name(dim);
     snprintf(place, sizeof place, "%.200s.%zu", input, axis);
-    const mica_onnx_dim *given = find_dim(import, place), *by_name = NULL;
-    if (name) by_name = find_dim(import, name);
+    const mica_onnx_dim *given = find_dim(import, place, MC_ONNX_USED), *by_name = NULL;
+    if (name) by_name = find_dim(import, name, given ? MC_ONNX_HIDDEN : MC_ONNX_USED);
     if (!given) given = by_name;
     if (fixed && given && given->length != dim->dim_value)
         return mc_fail(MICA_EINVAL, "axis %zu is %lld in the file, and cannot be %lld", axis,
@@ -129,17 +130,32 @@ static const mica_named_array *find_fixed(mc_onnx_import *import, const char *na
     return NULL;
 }
 
+/* Checks that an input of integers is fixed to such: x is what `given` becomes. */
+static mica_status check_whole(mica_scope *s, mica_array given, mica_array x) {
+    double same = 1;
+    if (!mica_valid(x) || mica_dtype_is_float(mica_array_dtype(x))) return MICA_OK;
+    mica_array back = mica_astype(s, x, mica_array_dtype(given));
+    mica_array equal = mica_all(s, mica_equal(s, back, given), NULL, 0, false);
+    MC_TRY(mica_eval(s, equal));
+    MC_TRY(mica_item_f64(equal, &same));
+    if (same != 0) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "what it is fixed to is no %s",
+                   mica_dtype_name(mica_array_dtype(x)));
+}
+
 /* An input that is a constant: an array of its shape, or a number for all elements. */
 static mica_status fix_input(mc_onnx_import *import, const mc_onnx_port *port, mica_array given,
                              mica_dtype dtype, mc_onnx_value *value) {
     const Mc__Onnx__Shape *s = port->type->tensor_type->shape;
     int64_t shape[MICA_MAX_NDIM];
     int ndim = 0;
-    mica_array x = mica_astype(import->constants, mica_detach(import->constants, given), dtype);
+    given = mica_detach(import->constants, given);
+    mica_array x = mica_astype(import->constants, given, dtype);
+    if (mica_valid(x)) MC_TRY(check_whole(import->constants, given, x));
     if (mica_valid(x) && mica_array_ndim(x) == 0) {
         MC_TRY(shape_of(import, port, shape, &ndim));
         for (int k = 0; k < ndim; k++)
-            MC_TRY(mc_onnx_need_number("its shape", shape[k]));
+            MC_TRY(mc_onnx_need_number(import, "its shape", shape[k]));
         x = mica_broadcast_to(import->constants, x, shape, ndim);
         if (mica_valid(x)) MC_TRY(mc_onnx_charge(import, mica_array_bytes(x)));
     } else if (mica_valid(x) && s) {
@@ -210,10 +226,11 @@ static mica_status read_inputs(mc_onnx_import *import, mc_onnx_names *names,
         snprintf(name, sizeof name, "input '%.100s'", port->name ? port->name : "");
         if (!port->name) status = mc_fail(MICA_EFORMAT, "an input has no name");
         if (port->name && mc_map_find(&initializers, mc_str_of(port->name), &there)) continue;
+        import->need = MC_ONNX_NEED_FORM;
         if (status == MICA_OK) status = read_input(import, port, params, n, &value);
         if (status == MICA_EUNSUPPORTED && mica_scope_status(import->s) == MICA_OK) {
             value = (mc_onnx_value){.missing = true};
-            status = mc_onnx_miss(import, name, mica_last_error());
+            status = mc_onnx_miss(import, name, import->need, mica_last_error());
         }
         if (status == MICA_OK) status = mc_onnx_define(import, names, port->name, &value);
         if (status != MICA_OK) status = mc_fail_context(status, "%s", name);
@@ -237,13 +254,19 @@ static bool list_dims(const mc_onnx_port *port, mc_buffer *text) {
     return ok;
 }
 
-/* Checks that all names of the options are there. */
+/* Checks that all names of the options are there, once, and fix something. */
 static mica_status check_names(const mc_onnx_import *import, const mc_onnx_graph *graph) {
+    for (size_t i = 0; i < import->options->n_dims; i++)
+        if (import->dims_used[i] == MC_ONNX_HIDDEN)
+            return mc_fail(MICA_EINVAL,
+                           "length '%.200s' is given, and so is the place of each axis of it",
+                           import->options->dims[i].name);
     mc_buffer text = {0};
     const char *what = NULL, *name = NULL;
     bool ok = true;
     for (size_t i = 0; !what && i < import->options->n_dims; i++)
-        if (!import->dims_used[i]) what = "length", name = import->options->dims[i].name;
+        if (import->dims_used[i] == MC_ONNX_NO_USE)
+            what = "length", name = import->options->dims[i].name;
     for (size_t i = 0; what && ok && i < graph->n_input; i++)
         ok = list_dims(graph->input[i], &text);
     for (size_t i = 0; !what && i < import->options->n_inputs; i++)
@@ -343,7 +366,8 @@ static mica_status import_model(mc_onnx_import *import, const mc_onnx_model *mod
     import->opset = mc_onnx_version(model, "");
     if (import->opset == 0) import->opset = NEWEST_OPSET; /* its operators are of other domains */
     import->model = model;
-    import->dims_used = mc_arena_calloc(&import->arena, import->options->n_dims + 1);
+    import->dims_used =
+        mc_arena_calloc(&import->arena, (import->options->n_dims + 1) * sizeof *import->dims_used);
     import->inputs_used = mc_arena_calloc(&import->arena, import->options->n_inputs + 1);
     if (!import->dims_used || !import->inputs_used) return mc_fail_nomem("a graph");
     MC_TRY(mica_scope_open(import->device, &import->constants));
@@ -363,9 +387,11 @@ static mica_status import_model(mc_onnx_import *import, const mc_onnx_model *mod
 static mica_status print_failure(const mc_onnx_import *import, mica_status status,
                                  mc_buffer *text) {
     if (status == MICA_OK || status == MICA_ENOMEM || import->misnamed) return status;
-    bool ok = import->missed > 0 ? mc_buffer_add_text(text, "missing ") &&
-                                       mc_onnx_print_missing(import, "\nmissing ", SIZE_MAX, text)
-                                 : mc_buffer_printf(text, "error %s", mica_last_error());
+    bool ok = import->missed > 0
+                  ? mc_buffer_add_text(text, "missing ") &&
+                        mc_onnx_print_missing(import, "\nmissing ", SIZE_MAX, text) &&
+                        mc_onnx_print_advice(import, "\nadvice ", "\nadvice ", text)
+                  : mc_buffer_printf(text, "error %s", mica_last_error());
     return ok && mc_buffer_add_byte(text, '\n') ? MICA_OK : mc_fail_nomem("the text of a graph");
 }
 
@@ -396,7 +422,7 @@ static mica_status load(mica_device *device, const void *data, size_t bytes, con
                              .nodes_left = MC_ONNX_NODES};
     MC_TRY(mc_onnx_decode(data, bytes, &model));
     mica_status status = count_model(model);
-    if (status == MICA_OK && text) status = mc_onnx_print(model, text);
+    if (status == MICA_OK && text) status = mc_onnx_print(model, options, text);
     if (status == MICA_OK) status = import_model(&import, model, program);
     status = give_notes(&import, status, text);
     if (status != MICA_OK) mica_program_close(program);
@@ -415,18 +441,35 @@ static mica_status load(mica_device *device, const void *data, size_t bytes, con
     return status;
 }
 
+static mica_status check_once(const char *what, const char *a, const char *b) {
+    if (!a || !b || strcmp(a, b) != 0) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "mica_onnx_load: %s '%.200s' is given twice", what, a);
+}
+
+static mica_status check_options(const mica_onnx_options *options) {
+    if (options->n_dims > 0 && !options->dims)
+        return mc_fail(MICA_EINVAL, "mica_onnx_load: the lengths are NULL");
+    if (options->n_inputs > 0 && !options->inputs)
+        return mc_fail(MICA_EINVAL, "mica_onnx_load: the inputs are NULL");
+    for (size_t i = 0; i < options->n_dims; i++) {
+        const mica_onnx_dim *dim = &options->dims[i];
+        if (dim->length < 0) return mc_fail(MICA_EINVAL, "mica_onnx_load: a length is negative");
+        for (size_t k = 0; k < i; k++)
+            MC_TRY(check_once("length", dim->name, options->dims[k].name));
+    }
+    for (size_t i = 0; i < options->n_inputs; i++)
+        for (size_t k = 0; k < i; k++)
+            MC_TRY(check_once("input", options->inputs[i].name, options->inputs[k].name));
+    return MICA_OK;
+}
+
 static mica_status check(mica_device *device, const void *source, mica_program **program,
                          const mica_onnx_options *given, mica_onnx_options *options) {
     if (program) *program = NULL;
     if (!device || !source || !program) return mc_fail(MICA_EINVAL, "mica_onnx_load: NULL");
     MC_TRY(MC_OPTIONS_COPY(mica_onnx_options, notes, options, given));
     if (options->notes) *options->notes = NULL;
-    for (size_t i = 0; i < options->n_dims; i++)
-        if (!options->dims || options->dims[i].length < 0)
-            return mc_fail(MICA_EINVAL, "mica_onnx_load: a length is negative");
-    if (options->n_inputs > 0 && !options->inputs)
-        return mc_fail(MICA_EINVAL, "mica_onnx_load: the inputs are NULL");
-    return MICA_OK;
+    return check_options(options);
 }
 
 mica_status mica_onnx_decode(mica_device *device, const void *data, size_t bytes,
@@ -442,8 +485,8 @@ static mica_status load_file(mica_device *device, const char *path, const mica_o
     mc_filemap map = {0};
     MC_TRY(check(device, path, program, given, &options));
     MC_TRY(mc_filemap_open(path, MC_FILE_ONNX, &map));
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? mc_strndup(path, (size_t)(slash - path) + 1) : mc_strdup(".");
+    size_t n = (size_t)(mc_path_name(path) - path);
+    char *folder = n > 0 ? mc_strndup(path, n) : mc_strdup(".");
     mica_status status = folder ? load(device, map.data, map.size, folder, &options, program, text)
                                 : mc_fail_nomem(path);
     mc_free(folder);

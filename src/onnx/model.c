@@ -167,13 +167,13 @@ void mc_onnx_outside_close(mc_onnx_outside *outside) {
     mc_buffer_deinit(&outside->seen);
 }
 
-/* Whether a path is one within a folder: relative, and without "..". */
+/* Whether a path is one within a folder, on whatever system: relative, and without "..". */
 static bool is_inside(const char *path) {
-    if (!*path || *path == '/') return false;
-    for (const char *part = path; part; part = strchr(part, '/')) {
-        part += *part == '/';
-        size_t n = strcspn(part, "/");
-        if (n == 2 && strncmp(part, "..", 2) == 0) return false;
+    static const char slashes[] = "/\\";
+    if (!*path || strchr(slashes, *path)) return false;
+    for (const char *part = path; part; part = strpbrk(part, slashes)) {
+        part += strspn(part, slashes);
+        if (strcspn(part, slashes) == 2 && strncmp(part, "..", 2) == 0) return false;
     }
     return true;
 }

@@ -57,6 +57,7 @@ const char *mc_onnx_small_name(const mc_onnx_small *type);
 /* The dtype of its values, or of its codes. */
 mica_dtype mc_onnx_small_dtype(const mc_onnx_small *type);
 bool mc_onnx_small_is_float(const mc_onnx_small *type);
+int mc_onnx_small_bits(const mc_onnx_small *type); /* of a value in a file */
 /* The least and the greatest of an integer. */
 void mc_onnx_small_range(const mc_onnx_small *type, double *lo, double *hi);
 /* The bytes that n of it take in a file, and these as one byte each: out [n]. */

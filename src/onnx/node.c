@@ -53,6 +53,7 @@ mica_status mc_onnx_formed(mc_onnx_node *n, size_t i, int64_t kind, mc_onnx_make
 
 mica_status mc_onnx_need_known(const mc_onnx_node *n, size_t i) {
     if (n->in[i].known) return MICA_OK;
+    n->import->need = MC_ONNX_NEED_VALUE;
     return mc_fail(
         MICA_EUNSUPPORTED,
         "operand %zu, '%s', depends on what a run is given, or takes too much to compute: "
@@ -75,11 +76,12 @@ mica_array mc_onnx_along(mica_scope *s, mica_array v, int axis, int ndim) {
     return mica_reshape(s, v, shape, ndim);
 }
 
-mica_status mc_onnx_need_number(const char *what, int64_t length) {
+mica_status mc_onnx_need_number(mc_onnx_import *import, const char *what, int64_t length) {
     char text[MC_DIM_TEXT];
     if (!mc_dim_has_symbols(length)) return MICA_OK;
-    return mc_fail(MICA_EINVAL, "%s must be a number, and is %s: give a length to each name in it",
-                   what, mc_dim_text(length, text));
+    import->need = MC_ONNX_NEED_LENGTH;
+    return mc_fail(MICA_EUNSUPPORTED, "%s must be a number, and is %s", what,
+                   mc_dim_text(length, text));
 }
 
 /* Whether an operand is lengths, and none has a fraction or is counted by a run. */
@@ -140,7 +142,7 @@ mica_status mc_onnx_operand_ints(const mc_onnx_node *n, size_t i, int max, int64
     MC_TRY(mc_onnx_operand_dims(n, i, max, list, count));
     snprintf(what, sizeof what, "operand %zu", i);
     for (int k = 0; k < *count && n->in[i].lengths; k++)
-        MC_TRY(mc_onnx_need_number(what, list[k]));
+        MC_TRY(mc_onnx_need_number(n->import, what, list[k]));
     return MICA_OK;
 }
 
@@ -148,7 +150,7 @@ mica_status mc_onnx_operand_real(const mc_onnx_node *n, size_t i, double otherwi
     char what[64];
     MC_TRY(mc_onnx_operand_scalar(n, i, otherwise, value));
     snprintf(what, sizeof what, "operand %zu", i);
-    return mc_onnx_need_number(what, mc_dim_of_real(*value));
+    return mc_onnx_need_number(n->import, what, mc_dim_of_real(*value));
 }
 
 mica_status mc_onnx_operand_scalar(const mc_onnx_node *n, size_t i, double otherwise,
@@ -323,8 +325,7 @@ mica_array mc_onnx_fit(mica_scope *s, mica_array x, const int64_t *shape, int nd
     return changed ? mica_reshape(s, x, fit, ndim) : x;
 }
 
-/* mc_onnx_fit with the lengths of `like`, from the last axis on, but for those of one element. */
-static mica_array align(mica_scope *s, mica_array x, mica_array like) {
+mica_array mc_onnx_align(mica_scope *s, mica_array x, mica_array like) {
     int64_t shape[MICA_MAX_NDIM];
     int ndim = mica_array_ndim(x), other = mica_array_ndim(like);
     for (int k = 0; k < ndim; k++) {
@@ -377,10 +378,10 @@ mica_status mc_onnx_map2(mc_onnx_node *n, mc_onnx_binary f) {
     int ndim = mica_array_ndim(n->in[0].x), other = mica_array_ndim(n->in[1].x);
     bool last = (n->in[0].last.scope && ndim >= other) || (n->in[1].last.scope && other >= ndim);
     if (!last) {
-        mica_array y = align(n->s, n->in[1].x, n->in[0].x);
+        mica_array y = mc_onnx_align(n->s, n->in[1].x, n->in[0].x);
         return mc_onnx_give(n, 0, f(n->s, n->in[0].x, y));
     }
     if (other > ndim) ndim = other;
     mica_array a = spread_last(n, 0, ndim), b = spread_last(n, 1, ndim);
-    return mc_onnx_give_last(n, 0, f(n->s, a, align(n->s, b, a)));
+    return mc_onnx_give_last(n, 0, f(n->s, a, mc_onnx_align(n->s, b, a)));
 }

@@ -14,7 +14,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_CARRIED = 64, WRITTEN_OUT = 64 /* rounds of a loop that becomes none */ };
+enum {
+    MAX_CARRIED = 64,
+    WRITTEN_OUT = 64, /* rounds of a loop that becomes none */
+    WHY = 512         /* bytes of a text */
+};
 
 /* A graph that a function of control flow records. */
 typedef struct body {
@@ -86,19 +90,87 @@ static mica_status record_graph(body *b, mica_scope *s, const mica_array *args, 
 
 /* ---- branches ---- */
 
+/* What a branch gives. */
+typedef struct outcome {
+    mica_dtype dtype;
+    int ndim;
+    int64_t shape[MICA_MAX_NDIM];
+} outcome;
+
 typedef struct branches {
     body bodies[2]; /* then, else */
     int failed;     /* the one that cannot be built; -1: none is known */
+    outcome results[2][MAX_CARRIED];
+    bool padded;           /* results are as long as the longer one of both */
+    int axes[MAX_CARRIED]; /* along which they are; -1: they have one shape */
 } branches;
+
+/* x with zeros behind it, as long along an axis as the longer one of two results. */
+static mica_array pad_to_longer(mica_scope *s, mica_array x, const outcome *a, const outcome *b,
+                                int axis) {
+    int64_t room = mc_dim_compute(MC_DIM_MAX, a->shape[axis], b->shape[axis]);
+    int64_t before[MICA_MAX_NDIM] = {0}, after[MICA_MAX_NDIM] = {0};
+    after[axis] = mc_dim_sub(room, mica_array_dim(x, axis));
+    return mica_pad(s, x, before, after, mica_scalar(s, 0, mica_array_dtype(x)));
+}
 
 static mica_status record_branch(branches *b, int i, mica_scope *s, mica_array *results,
                                  size_t n_results) {
     bool fails = b->failed == i;
     mica_status status = record_graph(&b->bodies[fails ? 1 - i : i], s, NULL, 0, results);
     if (status != MICA_OK && b->failed < 0) b->failed = i;
-    for (size_t k = 0; status == MICA_OK && fails && k < n_results; k++)
-        results[k] = mc_require(s, results[k], mica_scalar(s, 0, MICA_BOOL), MC_REQUIRE_BRANCH);
+    for (size_t k = 0; status == MICA_OK && k < n_results; k++) {
+        const outcome *then = &b->results[0][k];
+        mica_array x = results[k];
+        if (fails) x = mc_require(s, x, mica_scalar(s, 0, MICA_BOOL), MC_REQUIRE_BRANCH);
+        if (!mica_valid(x)) continue;
+        if (i == 1 && mica_array_ndim(x) == then->ndim)
+            x = mc_onnx_fit(s, x, then->shape, then->ndim, -1);
+        outcome *own = &b->results[i][k];
+        *own = (outcome){.dtype = mica_array_dtype(x), .ndim = mica_array_ndim(x)};
+        for (int d = 0; d < own->ndim; d++)
+            own->shape[d] = mica_array_dim(x, d);
+        if (b->padded && b->axes[k] >= 0)
+            x = pad_to_longer(s, x, then, &b->results[1][k], b->axes[k]);
+        results[k] = x;
+    }
     return status;
+}
+
+/* Whether results of the branches differ along one axis each, at most: b->axes. */
+static bool find_axes(branches *b, size_t n_results) {
+    for (size_t k = 0; k < n_results; k++) {
+        const outcome *x = &b->results[0][k], *y = &b->results[1][k];
+        b->axes[k] = -1;
+        if (x->ndim != y->ndim || x->dtype != y->dtype) return false;
+        for (int d = 0; d < x->ndim; d++) {
+            if (x->shape[d] == y->shape[d]) continue;
+            if (b->axes[k] >= 0) return false;
+            b->axes[k] = d;
+        }
+    }
+    return true;
+}
+
+/* Results of branches whose lengths differ: as long as the longer one, and a count. */
+static mica_status give_padded(mc_onnx_node *n, const branches *b, const mica_array *results) {
+    mica_array yes = mica_reshape(n->s, n->in[0].x, NULL, 0), counts[MAX_CARRIED];
+    for (size_t k = 0; k < n->n_out; k++) {
+        int axis = b->axes[k];
+        if (axis < 0) {
+            MC_TRY(mc_onnx_give(n, k, results[k]));
+            continue;
+        }
+        int64_t x = b->results[0][k].shape[axis], y = b->results[1][k].shape[axis];
+        counts[k] = mica_where(n->s, yes, mica_scalar(n->s, (double)x, MICA_I64),
+                               mica_scalar(n->s, (double)y, MICA_I64));
+        for (size_t i = 0; i < k; i++) /* one count for one pair of lengths */
+            if (b->axes[i] >= 0 && b->results[0][i].shape[b->axes[i]] == x &&
+                b->results[1][i].shape[b->axes[i]] == y)
+                counts[k] = counts[i];
+        MC_TRY(mc_onnx_give_counted(n, k, results[k], axis, counts[k]));
+    }
+    return MICA_OK;
 }
 
 static mica_status record_then(void *user, mica_scope *s, const mica_array *args, size_t n_args,
@@ -176,22 +248,41 @@ static mica_status count_or_none(mc_onnx_node *n, const mc_onnx_graph *const gra
     return MICA_OK;
 }
 
-/* Both branches. Where one cannot be built, a run that takes it fails. */
+/* Why a branch cannot be built: what is missing, or the error. */
+static void tell_failure(const mc_onnx_import *import, mica_status status, char why[WHY]) {
+    mc_buffer missing = {0};
+    bool told = status != MICA_OK && mc_onnx_print_missing(import, "; ", WHY, &missing) &&
+                missing.len > 0 && mc_buffer_cstr(&missing);
+    snprintf(why, WHY, "%.500s",
+             status == MICA_OK ? ""
+             : told            ? (const char *)missing.data
+                               : mica_last_error());
+    mc_buffer_deinit(&missing);
+}
+
+/* Both branches. Where one cannot be built, a run that takes it fails; where they give other
+ * lengths, b->padded. */
 static mica_status record_branches(mc_onnx_node *n, branches *b, mica_array *results) {
     mc_onnx_import *import = n->import;
     mc_onnx_missing before;
-    char why[512];
+    char why[WHY];
     mc_onnx_set_missing_aside(import, &before);
     mica_status status = mica_if(n->s, n->in[0].x, record_then, record_else, b, NULL, 0, results,
                                  n->n_out),
                 again = MICA_ENOMEM;
-    snprintf(why, sizeof why, "%.500s", status == MICA_OK ? "" : mica_last_error());
+    tell_failure(import, status, why);
     if (b->failed >= 0 && import->nodes_left >= 0 &&
         (status == MICA_EUNSUPPORTED || status == MICA_ESHAPE || status == MICA_EINVAL)) {
         mica_scope_clear_error(import->constants);
         again = mica_if(n->s, n->in[0].x, record_then, record_else, b, NULL, 0, results, n->n_out);
     }
+    if (b->failed < 0 && status == MICA_ESHAPE && n->s == import->s && find_axes(b, n->n_out)) {
+        mica_scope_clear_error(n->s);
+        b->padded = true;
+        status = mica_if(n->s, n->in[0].x, record_then, record_else, b, NULL, 0, results, n->n_out);
+    }
     MC_TRY(mc_onnx_merge_missing(import, &before, again != MICA_OK));
+    if (b->padded) return status;
     if (again != MICA_OK) return status == MICA_OK ? MICA_OK : mc_fail(status, "%s", why);
     return mc_onnx_note(import,
                         "a branch of '%.100s' cannot be built, and a run that takes it fails: %s",
@@ -219,6 +310,7 @@ mica_status mc_onnx_if(mc_onnx_node *n) {
         MC_TRY(count_or_none(n, (const mc_onnx_graph *const[]){then_graph, else_graph}, &done));
     if (done) return MICA_OK;
     MC_TRY(record_branches(n, &b, results));
+    if (b.padded) return give_padded(n, &b, results);
     for (size_t i = 0; i < n->n_out; i++)
         MC_TRY(mc_onnx_give(n, i, results[i]));
     return MICA_OK;

@@ -139,12 +139,16 @@ mica_array mc_onnx_join_heads(mc_onnx_node *n, mica_array x) {
     return mica_reshape(n->s, mica_swapaxes(n->s, x, 1, 2), shape, 3);
 }
 
-/* What says which keys are seen, as bool [B, 1, 1 or L, keys]: lengths of rows [B], or numbers that
- * are not 0 where a key is [B, keys] or [B, L, keys]. */
-static mica_status seen_keys(mc_onnx_node *n, mica_array mask, int64_t keys, mica_array *seen) {
+/* What says which keys of k [B, heads, keys, D] are seen, as bool [B, 1, 1 or L, keys]: lengths of
+ * rows [B], or numbers that are not 0 where a key is [B, keys] or [B, L, keys]. */
+static mica_status seen_keys(mc_onnx_node *n, mica_array mask, mica_array k, mica_array *seen) {
     int ndim = mica_array_ndim(mask);
+    int64_t rows = mica_array_dim(k, 0), keys = mica_array_dim(k, 2), want[] = {rows, keys, keys};
+    for (int i = 0; i < ndim && i < 3; i++)
+        if (mica_array_dim(mask, i) == 1) want[i] = 1;
+    if (ndim == 3) want[1] = mica_array_dim(mask, 1);
+    mask = ndim <= 3 ? mc_onnx_fit(n->s, mask, want, ndim, -1) : mask;
     if (ndim == 1) {
-        if (mc_dim_has_symbols(keys)) return mc_onnx_refuse("lengths of rows of this length");
         mica_array at = mica_arange(n->s, 0, (double)keys, 1, MICA_I32);
         mica_array lengths = mica_expand_dims(n->s, mica_astype(n->s, mask, MICA_I32), -1);
         mask = mica_less(n->s, at, lengths);
@@ -212,7 +216,7 @@ static mica_status attend_packed(mc_onnx_node *n, mica_array y, size_t mask, siz
     }
     if (n->n_out > 1 && *n->proto->output[1])
         MC_TRY(mc_onnx_give(n, 1, mica_stack(n->s, (mica_array[]){a.k, a.v}, 2, 0)));
-    if (mc_onnx_has(n, mask)) MC_TRY(seen_keys(n, n->in[mask].x, mica_array_dim(a.k, 2), &a.seen));
+    if (mc_onnx_has(n, mask)) MC_TRY(seen_keys(n, n->in[mask].x, a.k, &a.seen));
     return give_attention(n, &a);
 }
 
@@ -267,7 +271,7 @@ mica_status mc_onnx_multi_head_attention(mc_onnx_node *n) {
             *to[i] = mica_concatenate(n->s, (mica_array[]){n->in[5 + i].x, *to[i]}, 2, 2);
         MC_TRY(mc_onnx_give(n, i, *to[i]));
     }
-    if (mc_onnx_has(n, 4)) MC_TRY(seen_keys(n, n->in[4].x, mica_array_dim(a.k, 2), &a.seen));
+    if (mc_onnx_has(n, 4)) MC_TRY(seen_keys(n, n->in[4].x, a.k, &a.seen));
     return give_attention(n, &a);
 }
 
@@ -348,7 +352,6 @@ mica_status mc_onnx_ms_rotary_embedding(mc_onnx_node *n) {
     mica_array positions = n->in[1].x;
     if (mica_array_size(positions) == 1) {
         int64_t length = mica_array_dim(n->in[0].x, mica_array_ndim(n->in[0].x) == 3 ? 1 : 2);
-        if (mc_dim_has_symbols(length)) return mc_onnx_refuse("positions of this length");
         mica_array all = mica_arange(n->s, 0, (double)length, 1, MICA_I64);
         positions = mica_add(n->s, mica_reshape(n->s, positions, NULL, 0), all);
         positions = mica_expand_dims(n->s, positions, 0);

@@ -108,6 +108,9 @@ mica_status mc_onnx_dropout(mc_onnx_node *n) {
 mica_status mc_onnx_gather(mc_onnx_node *n) {
     int axis;
     MC_TRY(mc_onnx_axis(n, 0, mica_array_ndim(n->in[0].x), &axis));
+    bool done;
+    MC_TRY(mc_onnx_packed_gather(n, axis, &done));
+    if (done) return MICA_OK;
     return mc_onnx_give(n, 0, mica_take(n->s, n->in[0].x, n->in[1].x, axis));
 }
 

@@ -133,6 +133,16 @@ static mica_status give_product(mc_onnx_node *n, const mc_onnx_product *p) {
     return MICA_OK;
 }
 
+/* Sums of the rows of x: [.., 1]. */
+static mica_array row_sums(mica_scope *s, const mc_onnx_product *p) {
+    int64_t shape[MICA_MAX_NDIM];
+    int ndim = mica_array_ndim(p->w);
+    for (int k = 0; k < ndim; k++)
+        shape[k] = k == ndim - 2 ? 1 : mica_array_dim(p->w, k);
+    mica_array ones = mica_full(s, shape, ndim, mica_scalar(s, 1, MICA_I8));
+    return mc_integer_matmul(s, p->x, ones, &(mc_integer_rest){.scale = MICA_NONE});
+}
+
 /* The result where zero points need more than a product has: of i32, or of f32 with a scale. */
 static mica_status give_corrected(mc_onnx_node *n, const mc_onnx_product *p, const factor *a,
                                   mica_array w_zero, mica_array sums) {
@@ -143,7 +153,7 @@ static mica_status give_corrected(mc_onnx_node *n, const mc_onnx_product *p, con
     if (a_zero.scope && mica_array_ndim(a_zero) == 1) a_zero = mica_expand_dims(s, a_zero, -1);
     if (a_zero.scope) y = mica_subtract(s, y, mica_multiply(s, a_zero, sums));
     if (w_zero.scope) {
-        moved = mica_sum(s, mica_astype(s, p->x, MICA_I32), (int[]){-1}, 1, true);
+        moved = row_sums(s, p);
         mica_array depth = mica_scalar(s, (double)mica_array_dim(p->x, -1), MICA_I32);
         if (a_zero.scope) moved = mica_subtract(s, moved, mica_multiply(s, depth, a_zero));
         y = mica_subtract(s, y, mica_multiply(s, moved, w_zero));
@@ -303,7 +313,9 @@ static bool is_vector(mica_array x, int64_t length) {
 mica_status mc_onnx_steps_matmul(mc_onnx_node *n, bool w_rows, size_t bias, bool *done) {
     const mc_onnx_steps *a = n->in[0].steps, *b = n->in[1].steps;
     *done = false;
-    if (!a || !b || a->axis >= 0) return MICA_OK;
+    if (!a || !b || a->axis >= 0 || b->block > 0 || mica_array_dtype(a->scale) != MICA_F32 ||
+        mica_array_dtype(b->scale) != MICA_F32)
+        return MICA_OK;
     int ndim = mica_array_ndim(b->q), column = ndim - (w_rows ? 2 : 1);
     if (!can_multiply(a->q, b->q) || (b->axis >= 0 && (b->axis != column || ndim != 2)))
         return MICA_OK;
@@ -322,7 +334,9 @@ mica_status mc_onnx_steps_matmul(mc_onnx_node *n, bool w_rows, size_t bias, bool
 mica_status mc_onnx_steps_conv(mc_onnx_node *n, const mica_conv_options *options, bool *done) {
     const mc_onnx_steps *x = n->in[0].steps, *w = n->in[1].steps;
     *done = false;
-    if (!x || !w || x->axis >= 0 || w->axis > 0) return MICA_OK;
+    if (!x || !w || x->axis >= 0 || w->axis > 0 || w->block > 0 ||
+        mica_array_dtype(x->scale) != MICA_F32 || mica_array_dtype(w->scale) != MICA_F32)
+        return MICA_OK;
     mica_array bias = mc_onnx_x(n, 2), q = x->last.scope ? x->last : mc_onnx_to_last(n->s, x->q);
     if (bias.scope && mica_array_dtype(bias) != MICA_F32) return MICA_OK;
     *done = true;

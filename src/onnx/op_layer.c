@@ -74,7 +74,7 @@ static mica_status spell_out(mc_onnx_node *n, mica_array q, mica_array k, mica_a
     double scale = mc_onnx_real(n, "scale", 1 / sqrt((double)mica_array_dim(q, 3)));
     double cap = mc_onnx_real(n, "softcap", 0);
     mica_array none = mica_f32(s, -INFINITY), mask = pad_mask(n, mc_onnx_x(n, 3), keys);
-    MC_TRY(mc_onnx_need_number("the size of heads", mica_array_dim(q, 3)));
+    MC_TRY(mc_onnx_need_number(n->import, "the size of heads", mica_array_dim(q, 3)));
     if (groups > 1) k = mica_repeat(s, k, groups, 1);
     if (groups > 1) v = mica_repeat(s, v, groups, 1);
     q = mica_multiply(s, mica_astype(s, q, MICA_F32), mica_f32(s, (float)scale));

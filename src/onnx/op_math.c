@@ -360,14 +360,16 @@ mica_status mc_onnx_clip(mc_onnx_node *n) {
 }
 
 mica_status mc_onnx_where(mc_onnx_node *n) {
-    return mc_onnx_give(n, 0, mica_where(n->s, n->in[0].x, n->in[1].x, n->in[2].x));
+    mica_array x = n->in[1].x, y = mc_onnx_align(n->s, n->in[2].x, x);
+    mica_array yes = mc_onnx_align(n->s, mc_onnx_align(n->s, n->in[0].x, x), y);
+    return mc_onnx_give(n, 0, mica_where(n->s, yes, x, y));
 }
 
 /* f over all operands, one after the other. */
 static mica_status fold(mc_onnx_node *n, mc_onnx_binary f, bool mean) {
     mica_array y = n->in[0].x;
     for (size_t i = 1; i < n->n_in; i++)
-        y = f(n->s, y, mc_onnx_x(n, i));
+        y = f(n->s, y, mc_onnx_align(n->s, mc_onnx_x(n, i), y));
     if (mean) y = mica_divide(n->s, y, number(n, y, (double)n->n_in));
     return mc_onnx_give(n, 0, y);
 }

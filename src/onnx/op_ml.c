@@ -48,7 +48,7 @@ mica_status mc_onnx_rows(mc_onnx_node *n, mica_array *x) {
     *x = mica_astype(n->s, n->in[0].x, MICA_F32);
     if (mica_array_ndim(*x) == 1) *x = mica_expand_dims(n->s, *x, 0);
     if (mica_array_ndim(*x) != 2) return mc_fail(MICA_ESHAPE, "its operand is no matrix");
-    return mc_onnx_need_number("its number of features", mica_array_dim(*x, 1));
+    return mc_onnx_need_number(n->import, "its number of features", mica_array_dim(*x, 1));
 }
 
 static bool is_logistic(const mc_onnx_node *n) {
@@ -339,7 +339,7 @@ mica_status mc_onnx_ml_imputer(mc_onnx_node *n) {
     const mc_onnx_attribute *ints = mc_onnx_attr(n, "imputed_value_int64s");
     if (mica_array_ndim(x) < 1) return mc_fail(MICA_ESHAPE, "its operand has no features");
     int64_t features = mica_array_dim(x, -1);
-    MC_TRY(mc_onnx_need_number("its number of features", features));
+    MC_TRY(mc_onnx_need_number(n->import, "its number of features", features));
     mica_dtype dtype = mica_array_dtype(x);
     if (!mica_dtype_is_float(dtype) && ints && ints->n_ints > 0) {
         int64_t count = (int64_t)ints->n_ints;

@@ -66,7 +66,13 @@ mica_status mc_onnx_compress(mc_onnx_node *n) {
     else
         x = flat(n, x);
     if (mica_array_ndim(condition) != 1) return mc_fail(MICA_ESHAPE, "its condition is no vector");
-    mica_array at = where_true(n, mica_astype(n->s, condition, MICA_BOOL), &count);
+    const mc_onnx_bound *own = n->in[0].bound, *there = n->in[1].bound;
+    if (own && (own->axis != axis || !there || !mc_onnx_attr(n, "axis")))
+        return mc_onnx_refuse("what is picked of a length that depends on values so");
+    condition = mica_astype(n->s, condition, MICA_BOOL);
+    if (there) /* no more than of the operand */
+        condition = mica_logical_and(n->s, condition, mc_onnx_count_mask(n->s, condition, there));
+    mica_array at = where_true(n, condition, &count);
     return mc_onnx_give_counted(n, 0, mica_take(n->s, x, at, axis), axis, count);
 }
 
@@ -162,7 +168,8 @@ mica_status mc_onnx_unique(mc_onnx_node *n) {
 typedef struct boxes {
     mica_array lo[2], hi[2], area;
     mica_array threshold;
-    int64_t count, chosen; /* N, and how many of a class are chosen at most */
+    int64_t count, chosen; /* N, and how many of a class there is room for */
+    mica_array limit;      /* i64 []: how many of a class are chosen at most */
 } boxes;
 
 static mica_array part(mc_onnx_node *n, mica_array x, int k) {
@@ -207,10 +214,9 @@ static mica_array overlaps(const boxes *b, mica_scope *s, mica_array at, mica_ar
 /* args: scores that are left [B, C, N], -inf where none is; the chosen [B, C, K]; the round. */
 static mica_status any_left(void *user, mica_scope *s, const mica_array *args, size_t n_args,
                             mica_array *results, size_t n_results) {
-    (void)user, (void)n_args, (void)n_results;
+    (void)n_args, (void)n_results;
     mica_array left = mica_greater(s, args[0], mica_f32(s, -INFINITY));
-    mica_array more =
-        mica_less(s, args[2], mica_scalar(s, (double)((const boxes *)user)->chosen, MICA_I64));
+    mica_array more = mica_less(s, args[2], ((const boxes *)user)->limit);
     results[0] = mica_logical_and(s, mica_any(s, left, NULL, 0, false), more);
     return mica_scope_status(s);
 }
@@ -273,11 +279,17 @@ mica_status mc_onnx_non_max_suppression(mc_onnx_node *n) {
     if ((n->in[0].bound && n->in[0].bound->axis != 1) ||
         (n->in[1].bound && n->in[1].bound->axis != 2))
         return mc_onnx_refuse("batches of boxes whose number depends on values");
-    MC_TRY(mc_onnx_operand_scalar(n, 2, 0, &max));
     b.count = mica_array_dim(n->in[1].x, 2);
-    b.chosen =
-        max > INT32_MAX && !mc_dim_of_real(max) ? b.count : mc_dim_at_most((int64_t)max, b.count);
-    if (b.chosen < 0) b.chosen = 0;
+    b.chosen = b.count;
+    if (mc_onnx_has(n, 2) && !n->in[2].known && !n->in[2].lengths) { /* a run says it */
+        b.limit = mica_astype(s, mica_reshape(s, n->in[2].x, NULL, 0), MICA_I64);
+    } else {
+        MC_TRY(mc_onnx_operand_scalar(n, 2, 0, &max));
+        if (max <= INT32_MAX || mc_dim_of_real(max))
+            b.chosen = mc_dim_at_most((int64_t)max, b.count);
+        if (b.chosen < 0) b.chosen = 0;
+        b.limit = i64(n, b.chosen);
+    }
     if (mc_onnx_has(n, 3)) b.threshold = mica_reshape(s, n->in[3].x, NULL, 0);
     read_boxes(n, &b);
     init[0] = mica_astype(s, open_scores(n), MICA_F32);

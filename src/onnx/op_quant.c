@@ -1,17 +1,14 @@
 /* Quantised values: integers, each the multiple of a scale, counted from a zero point. */
 #include "onnx/import.h"
 
+#include "base/integer.h"
+
 #include <mica/ops.h>
 
 #include <math.h>
 
-static bool range_of(mica_dtype dtype, double *lo, double *hi) {
-    int bits = 8 * (int)mica_dtype_bytes(dtype);
-    bool is_signed = mica_dtype_is_signed(dtype);
-    if (mica_dtype_is_float(dtype) || dtype == MICA_BOOL || bits > 16) return false;
-    *lo = is_signed ? -ldexp(1, bits - 1) : 0;
-    *hi = ldexp(1, is_signed ? bits - 1 : bits) - 1;
-    return true;
+static bool can_quantise_to(mica_dtype dtype) {
+    return !mica_dtype_is_float(dtype) && dtype != MICA_BOOL && mica_dtype_bytes(dtype) <= 2;
 }
 
 /* A scale or zero point as it broadcasts to x: one, one for each place of an axis, or for each
@@ -33,6 +30,7 @@ static mica_status spread(mc_onnx_node *n, mica_array v, mica_array x, mica_arra
         return MICA_OK;
     }
     if (block < 1) return mc_fail(MICA_EFORMAT, "its scales are blocks of no size");
+    block = mc_min(block, length); /* a single one may be longer */
     if (mica_array_ndim(v) != ndim) return mc_fail(MICA_ESHAPE, "its scales do not fit");
     if (mica_array_dim(v, axis) != length / block + (length % block != 0))
         return mc_fail(MICA_ESHAPE, "it has %lld blocks of %lld for an axis of %lld",
@@ -42,13 +40,21 @@ static mica_status spread(mc_onnx_node *n, mica_array v, mica_array x, mica_arra
     return MICA_OK;
 }
 
+/* The zero point that is operand i, or none where it is known to be 0. */
+static mica_array zero_of(const mc_onnx_node *n, size_t i) {
+    mica_array zero = mc_onnx_x(n, i);
+    double value = 1;
+    if (zero.scope && n->in[i].known && !n->in[i].small && mica_array_size(zero) == 1 &&
+        mica_item_f64(zero, &value) == MICA_OK && value == 0)
+        return MICA_NONE;
+    return zero;
+}
+
+/* Conversions to integers have their bounds. */
 mica_array mc_onnx_quantised(mc_onnx_node *n, mica_array x, mica_array scale, mica_array zero,
                              mica_dtype dtype) {
-    double lo = 0, hi = 0;
-    (void)range_of(dtype, &lo, &hi);
     mica_array q = mica_round(n->s, scale.scope ? mica_divide(n->s, x, scale) : x);
     if (zero.scope) q = mica_add(n->s, q, zero);
-    q = mica_clip(n->s, q, mica_f32(n->s, (float)lo), mica_f32(n->s, (float)hi));
     return mica_astype(n->s, q, dtype);
 }
 
@@ -94,16 +100,49 @@ static mica_array quantised_small(mc_onnx_node *n, mica_array x, mica_array scal
     return mica_astype(n->s, q, mc_onnx_small_dtype(type));
 }
 
+/* ---- equal scales ---- */
+
+/* The number that a scale or zero point is, in the scope of constants; NaN: it is none. */
+static double number_of(const mc_onnx_import *import, mica_array x) {
+    double value;
+    if (!x.scope || x.scope != import->constants || mica_array_size(x) != 1) return NAN;
+    return mica_item_f64(x, &value) == MICA_OK ? value : (double)NAN;
+}
+
+/* Whether rounding multiples of a scale gives the integers that were multiplied: its quotients have
+ * no more than the usual error. */
+static bool is_usual(double scale) {
+    return scale > 1e-30 && scale < 1e30;
+}
+
+static bool same_number(const mc_onnx_import *import, mica_array a, mica_array b) {
+    double zero = 0, x = a.scope ? number_of(import, a) : zero;
+    return x == (b.scope ? number_of(import, b) : zero);
+}
+
+bool mc_onnx_has_steps(const mc_onnx_import *import, const mc_onnx_steps *t, mica_array scale,
+                       mica_array zero, mica_dtype dtype) {
+    return t && t->axis < 0 && t->block == 0 && t->bits == 8 && mica_array_dtype(t->q) == dtype &&
+           mica_array_dtype(t->scale) == MICA_F32 && is_usual(number_of(import, t->scale)) &&
+           same_number(import, t->scale, scale) && same_number(import, t->zero, zero);
+}
+
+/* ---- operators ---- */
+
 mica_status mc_onnx_quantize(mc_onnx_node *n) {
     bool last = is_whole(n) && n->in[0].last.scope;
     mica_array x = mc_onnx_as_f32(n, last ? n->in[0].last : n->in[0].x), scale,
-               zero = mc_onnx_x(n, 2);
+               zero = zero_of(n, 2);
     mica_dtype dtype;
     const mc_onnx_small *small;
-    double lo, hi;
     MC_TRY(quantised_type(n, &dtype, &small));
-    if (!small && !range_of(dtype, &lo, &hi)) return mc_onnx_refuse("quantising to this dtype");
+    if (!small && !can_quantise_to(dtype)) return mc_onnx_refuse("quantising to this dtype");
     if (n->in[0].small || n->in[1].small) return mc_onnx_refuse("quantising this dtype");
+    if (!small && !n->in[0].known && n->in[1].known && (!zero.scope || n->in[2].known) &&
+        mc_onnx_has_steps(n->import, n->in[0].steps, n->in[1].x, zero, dtype)) {
+        const mc_onnx_steps *t = n->in[0].steps;
+        return t->last.scope ? mc_onnx_give_last(n, 0, t->last) : mc_onnx_give(n, 0, t->q);
+    }
     MC_TRY(spread(n, n->in[1].x, x, &scale));
     if (zero.scope && small) zero = mc_onnx_small_decode(n->s, small, zero);
     if (zero.scope) MC_TRY(spread(n, zero, x, &zero));
@@ -115,35 +154,48 @@ mica_status mc_onnx_quantize(mc_onnx_node *n) {
     return MICA_OK;
 }
 
-enum { OPEN = 256 }; /* elements of known integers that stay integers */
+enum { OPEN = 256 /* elements of known integers that stay integers */, GROUP = 128 };
 
-/* Keeps what a result is made of, if products of integers can read that. */
+/* Elements of a block of scales, no more than groups that hold the whole axis. */
+static int64_t block_of(const mc_onnx_node *n, int64_t length) {
+    return mc_min(mc_onnx_int(n, "block_size", 0), (length + GROUP - 1) / GROUP * GROUP);
+}
+
+/* A scale or zero point, where it is one number without an axis. */
+static mica_status keep_part(mc_onnx_node *n, size_t i, bool number, mica_array *x) {
+    mica_scope *s = n->in[i].known ? n->import->constants : n->s;
+    *x = n->in[i].x;
+    if (number) *x = mica_reshape(s, *x, NULL, 0);
+    if (n->in[i].known) MC_TRY(mica_eval(s, *x));
+    return mc_onnx_hold(n->import, *x);
+}
+
+/* Keeps what a result is made of, if products can read that. */
 static mica_status keep_steps(mc_onnx_node *n) {
     mica_array q = n->in[0].x, scale = n->in[1].x, zero = mc_onnx_x(n, 2);
     int axis = -1;
     if (n->in[0].small && mc_onnx_small_is_float(n->in[0].small)) return MICA_OK;
     if ((mica_array_dtype(q) != MICA_I8 && mica_array_dtype(q) != MICA_U8) ||
-        mica_array_dtype(scale) != MICA_F32 || mc_onnx_int(n, "output_dtype", 1) != 1)
+        !mica_dtype_is_float(mica_array_dtype(scale)) ||
+        mica_array_dtype(n->out[0].x) != mica_array_dtype(scale))
         return MICA_OK;
-    if (!is_whole(n) && mica_array_ndim(scale) != 1) return MICA_OK;
     if (!is_whole(n)) MC_TRY(mc_onnx_axis(n, 1, mica_array_ndim(q), &axis));
-    int ndim = axis < 0 ? 0 : 1;
+    int ndim = axis < 0 ? 0 : mica_array_ndim(scale);
     mc_onnx_steps *steps = mc_arena_calloc(&n->import->arena, sizeof *steps);
     if (!steps) return mc_fail_nomem("a value");
-    mica_scope *s = n->s;
-    *steps = (mc_onnx_steps){.q = q, .last = n->in[0].last, .axis = axis};
-    steps->scale = ndim == 0 ? mica_reshape(s, scale, NULL, 0) : scale;
-    if (zero.scope) steps->zero = ndim == 0 ? mica_reshape(s, zero, NULL, 0) : zero;
+    *steps = (mc_onnx_steps){.q = q, .last = n->in[0].last, .axis = axis, .bits = 8};
+    if (ndim > 1) steps->block = block_of(n, mica_array_dim(q, axis));
+    if (n->in[0].small) steps->bits = mc_onnx_small_bits(n->in[0].small);
+    MC_TRY(keep_part(n, 1, ndim == 0, &steps->scale));
+    if (zero.scope) MC_TRY(keep_part(n, 2, ndim == 0, &steps->zero));
     n->out[0].steps = steps;
     n->open = n->in[0].known && mica_array_size(q) > OPEN;
-    MC_TRY(mc_onnx_hold(n->import, q));
-    MC_TRY(mc_onnx_hold(n->import, scale));
-    return mc_onnx_hold(n->import, zero);
+    return mc_onnx_hold(n->import, q);
 }
 
 mica_status mc_onnx_dequantize(mc_onnx_node *n) {
     bool last = is_whole(n) && n->in[0].last.scope;
-    mica_array x = last ? n->in[0].last : n->in[0].x, scale = n->in[1].x, zero = mc_onnx_x(n, 2);
+    mica_array x = last ? n->in[0].last : n->in[0].x, scale = n->in[1].x, zero = zero_of(n, 2);
     mica_dtype dtype = mica_array_dtype(scale);
     if (mc_onnx_int(n, "output_dtype", 0))
         MC_TRY(mc_onnx_dtype(mc_onnx_int(n, "output_dtype", 0), &dtype));

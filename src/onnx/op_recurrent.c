@@ -103,12 +103,13 @@ static mica_array part(mc_onnx_node *n, size_t i, int direction, const int64_t *
 /* Whether step t is one of each row: [T, B, 1]. */
 static mica_status steps_of(mc_onnx_node *n, mica_array x, mica_array *alive) {
     int64_t steps = mica_array_dim(x, 0);
-    if (mc_dim_has_symbols(steps)) return mc_onnx_refuse("lengths of sequences of any length");
     mica_array t = mica_arange(n->s, 0, (double)steps, 1, MICA_I64);
     t = mica_reshape(n->s, t, (int64_t[]){steps, 1, 1}, 3);
     mica_array lengths = mica_astype(n->s, n->in[4].x, MICA_I64);
-    if (mica_array_ndim(lengths) != 1 || mica_array_size(lengths) != mica_array_dim(x, 1))
+    const int64_t rows[] = {mica_array_dim(x, 1)};
+    if (mica_array_ndim(lengths) != 1 || !mc_dim_may_equal(mica_array_dim(lengths, 0), rows[0]))
         return mc_fail(MICA_ESHAPE, "its lengths do not fit");
+    lengths = mc_onnx_fit(n->s, lengths, rows, 1, -1);
     *alive = mica_less(n->s, t, mica_expand_dims(n->s, mica_expand_dims(n->s, lengths, 0), 2));
     return mica_scope_status(n->s);
 }

@@ -2,6 +2,7 @@
 #include "onnx/import.h"
 
 #include "graph/dim.h"
+#include "op/require.h"
 
 #include <mica/nn.h>
 #include <mica/ops.h>
@@ -195,7 +196,9 @@ static mica_status give_counted_topk(mc_onnx_node *n, int axis, bool largest) {
     mica_array length = mica_scalar(n->s, (double)mica_array_dim(x, axis), MICA_I64);
     count = mica_astype(n->s, mica_reshape(n->s, n->in[1].x, NULL, 0), MICA_I64);
     if (n->in[0].bound) length = n->in[0].bound->count;
-    count = mica_minimum(n->s, count, length);
+    mica_array fits = mica_greater_equal(n->s, count, mica_scalar(n->s, 0, MICA_I64));
+    fits = mica_logical_and(n->s, fits, mica_less_equal(n->s, count, length));
+    count = mc_require(n->s, count, fits, MC_REQUIRE_TOPK);
     MC_TRY(put_last(n, axis, largest, &x));
     order = mica_argsort(n->s, largest ? mica_negative(n->s, x) : x, axis);
     mica_array y = mica_take_along_axis(n->s, n->in[0].x, order, axis);
@@ -254,6 +257,7 @@ mica_status mc_onnx_matmul(mc_onnx_node *n) {
     bool done = false;
     if (!mica_dtype_is_float(dtype)) return mc_onnx_refuse("products of integers");
     MC_TRY(mc_onnx_steps_matmul(n, false, 0, &done));
+    if (!done) MC_TRY(mc_onnx_packed_matmul(n, false, 0, &done));
     if (done) return MICA_OK;
     MC_TRY(turn_weights(n, &b));
     return mc_onnx_give(n, 0, mica_matmul(n->s, a, b));
@@ -272,6 +276,8 @@ mica_status mc_onnx_gemm(mc_onnx_node *n) {
     bool plain = mc_onnx_int(n, "transA", 0) == 0 && mc_onnx_real(n, "alpha", 1) == 1, done = false;
     if (plain && (!mc_onnx_has(n, 2) || mc_onnx_real(n, "beta", 1) == 1))
         MC_TRY(mc_onnx_steps_matmul(n, mc_onnx_int(n, "transB", 0) != 0, 2, &done));
+    if (plain && !done && (!mc_onnx_has(n, 2) || mc_onnx_real(n, "beta", 1) == 1))
+        MC_TRY(mc_onnx_packed_matmul(n, mc_onnx_int(n, "transB", 0) != 0, 2, &done));
     if (done) return MICA_OK;
     if (mc_onnx_int(n, "transA", 0)) a = mica_transpose(n->s, a, NULL);
     if (mc_onnx_int(n, "transB", 0)) b = mica_transpose(n->s, b, NULL);

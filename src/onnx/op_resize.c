@@ -228,8 +228,8 @@ static mica_status open_places(mc_onnx_node *n, const resize *r, const axis *a, 
         mica_array several = mica_greater(n->s, mc_onnx_f32(n, (double)a->out), one);
         if (pytorch) *at = mica_where(n->s, several, *at, mc_onnx_f32(n, 0));
     } else {
-        MC_TRY(mc_onnx_need_number("an axis that is resized so", a->length));
-        return mc_onnx_need_number("an axis that is resized so", a->out);
+        MC_TRY(mc_onnx_need_number(n->import, "an axis that is resized so", a->length));
+        return mc_onnx_need_number(n->import, "an axis that is resized so", a->out);
     }
     return MICA_OK;
 }
@@ -288,8 +288,8 @@ static mica_status resize_open(mc_onnx_node *n, const resize *r, const axis *a, 
     mica_array at;
     mica_dtype dtype = mica_array_dtype(*x);
     if (r->antialias || r->exclude) {
-        MC_TRY(mc_onnx_need_number("an axis that is resized so", a->length));
-        MC_TRY(mc_onnx_need_number("an axis that is resized so", a->out));
+        MC_TRY(mc_onnx_need_number(n->import, "an axis that is resized so", a->length));
+        MC_TRY(mc_onnx_need_number(n->import, "an axis that is resized so", a->out));
     }
     MC_TRY(open_places(n, r, a, &at));
     if (mc_str_is(r->mode, "nearest")) {
@@ -346,8 +346,8 @@ static mica_status set_sizes(const mc_onnx_node *n, axis *axes, int count) {
         bool open = mc_dim_has_symbols(axes[i].out) || mc_dim_has_symbols(axes[i].length);
         axes[i].scale = open ? NAN : (double)axes[i].out / (double)axes[i].length;
         if (open && !mc_str_is(policy, "stretch")) {
-            MC_TRY(mc_onnx_need_number("an axis that keeps the aspect", axes[i].out));
-            MC_TRY(mc_onnx_need_number("an axis that keeps the aspect", axes[i].length));
+            MC_TRY(mc_onnx_need_number(n->import, "an axis that keeps the aspect", axes[i].out));
+            MC_TRY(mc_onnx_need_number(n->import, "an axis that keeps the aspect", axes[i].length));
         }
         if (axes[i].out == axes[i].length) axes[i].scale = 1;
         lo = fmin(lo, axes[i].scale);
@@ -365,7 +365,7 @@ static mica_status set_sizes(const mc_onnx_node *n, axis *axes, int count) {
     return MICA_OK;
 }
 
-/* length times a scale, rounded down; of a length with symbols by a scale that is a fraction of
+/* length times a scale, rounded down; one with symbols in f32, unless the scale is a fraction of
  * small numbers. */
 static mica_status scale_length(int64_t length, double scale, int64_t *out) {
     *out = mc_to_i64(floor((double)length * scale));
@@ -376,7 +376,9 @@ static mica_status scale_length(int64_t length, double scale, int64_t *out) {
         *out = mc_dim_div(mc_dim_mul(length, (int64_t)over), under);
         return mc_dim_check(*out);
     }
-    return mc_onnx_need_number("an axis that is scaled by such a number", length);
+    int64_t product = mc_dim_compute(MC_DIM_MUL_F32, length, mc_dim_real((float)scale));
+    *out = mc_dim_compute(MC_DIM_FLOOR, product, 0);
+    return mc_dim_check(*out);
 }
 
 /* The scales of the oldest files are an attribute. */

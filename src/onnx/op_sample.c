@@ -281,6 +281,67 @@ static mica_array places_of(mc_onnx_node *n, int64_t length, mica_array lo, mica
     return mica_where(s, none, mc_onnx_f32(n, -2), at);
 }
 
+/* How much of each element of an axis the parts of regions read, where a part has as many samples
+ * as elements, rounded up: [R, out, length], from lo and hi [R, 1]. Samples are up to one element
+ * and at least half of one apart, or one in a part, so that six are all that lie next to one. */
+static mica_array shares_of(mc_onnx_node *n, int64_t length, mica_array lo, mica_array hi,
+                            int64_t out, bool half) {
+    mica_scope *s = n->s;
+    mica_array zero = mc_onnx_f32(n, 0), one = mc_onnx_f32(n, 1),
+               end = mc_onnx_f32(n, (double)length);
+    mica_array size = mica_subtract(s, hi, lo);
+    if (!half) size = mica_maximum(s, size, one);
+    mica_array part = mica_expand_dims(s, times(n, size, 1 / (double)out), 2); /* [R, 1, 1] */
+    mica_array samples = mica_ceil(s, part);
+    mica_array count = mica_maximum(s, samples, one), each = mica_divide(s, part, count);
+    mica_array o =
+        mica_reshape(s, mica_arange(s, 0, (double)out, 1, MICA_F32), (int64_t[]){1, out, 1}, 3);
+    mica_array begin = mica_add(s, mica_expand_dims(s, lo, 2), mica_multiply(s, o, part));
+    mica_array h = mica_arange(s, 0, (double)length, 1, MICA_F32); /* [length] */
+    mica_array first = mica_divide(s, mica_subtract(s, plus(n, h, -1), begin), each);
+    first = mica_maximum(s, mica_floor(s, plus(n, first, -0.5)), zero);
+    mica_array sum = MICA_NONE;
+    for (int t = 0; t < 6; t++) {
+        mica_array j = plus(n, first, t);
+        mica_array at = mica_add(s, begin, mica_multiply(s, plus(n, j, 0.5), each));
+        mica_array there =
+            mica_logical_and(s, mica_less(s, j, samples), mica_less_equal(s, at, end));
+        there = mica_logical_and(s, there, mica_greater_equal(s, at, mc_onnx_f32(n, -1)));
+        at = mica_clip(s, at, zero, plus(n, end, -1));
+        mica_array w = mica_subtract(s, one, mica_abs(s, mica_subtract(s, at, h)));
+        w = mica_where(s, there, mica_maximum(s, w, zero), zero);
+        sum = sum.scope ? mica_add(s, sum, w) : w;
+    }
+    return mica_divide(s, sum, count);
+}
+
+/* Means of as many samples as regions are large: [R, out[0], out[1], C]. A mean is the sum of rows
+ * by their shares, of sums of columns by theirs. */
+static mica_status give_means(mc_onnx_node *n, const image *m, const int64_t out[2], double scale,
+                              double offset, bool half) {
+    mica_scope *s = n->s;
+    mica_array shares[2], x = mica_astype(s, mc_onnx_last(n, 0), MICA_F32);
+    for (int k = 0; k < 2; k++) { /* x is first in a region */
+        mica_array lo = edge_of(n, 1 - k, scale, offset), hi = edge_of(n, 3 - k, scale, offset);
+        shares[k] = shares_of(n, m->lengths[k], lo, hi, out[k], half);
+    }
+    int64_t regions = mica_array_dim(n->in[1].x, 0), channels = mica_array_dim(x, -1);
+    int64_t width = mc_dim_mul(m->lengths[1], channels);
+    mica_array y;
+    if (mica_array_dim(x, 0) == 1) { /* one image for all */
+        x = mica_reshape(s, x, (int64_t[]){m->lengths[0], width}, 2);
+        y = mica_reshape(s, shares[0], (int64_t[]){mc_dim_mul(regions, out[0]), m->lengths[0]}, 2);
+        y = mica_matmul(s, y, x);
+    } else {
+        x = mica_take(s, x, mica_astype(s, n->in[2].x, MICA_I64), 0);
+        y = mica_matmul(s, shares[0],
+                        mica_reshape(s, x, (int64_t[]){regions, m->lengths[0], width}, 3));
+    }
+    y = mica_reshape(s, y, (int64_t[]){regions, out[0], m->lengths[1], channels}, 4);
+    y = mica_matmul(s, mica_expand_dims(s, shares[1], 1), y);
+    return mc_onnx_give_last(n, 0, mica_astype(s, y, mica_array_dtype(n->in[0].x)));
+}
+
 /* image [N, C, H, W], regions [R, 4], their images [R]: [R, C, output_height, output_width] */
 mica_status mc_onnx_roi_align(mc_onnx_node *n) {
     image m;
@@ -294,13 +355,15 @@ mica_status mc_onnx_roi_align(mc_onnx_node *n) {
     const sampling how = {.reach = 1, .maximum = maximum};
     if ((!half && !mc_str_is(place, "output_half_pixel")) || (!maximum && !mc_str_is(mode, "avg")))
         return mc_onnx_refuse("this mode of regions");
-    if (samples < 1) return mc_onnx_refuse("regions whose number of samples depends on their size");
+    if (samples < 1 && maximum)
+        return mc_onnx_refuse("maxima of regions whose number of samples depends on their size");
     if (out[0] < 1 || out[1] < 1 || mc_max(mc_max(out[0], out[1]), samples) > 1 << 12)
         return mc_fail(MICA_EFORMAT, "its size is out of range");
     MC_TRY(read_image(n, 1, &m));
     if (m.axes != 2 || mica_array_ndim(n->in[1].x) != 2 || mica_array_dim(n->in[1].x, 1) != 4 ||
         mica_array_ndim(n->in[2].x) != 1)
         return mc_fail(MICA_ESHAPE, "its operands are not [N, C, H, W], [R, 4] and [R]");
+    if (samples < 1) return give_means(n, &m, out, scale, offset, half);
     mica_array places[2];
     for (int k = 0; k < 2; k++) { /* x is first in a region */
         mica_array lo = edge_of(n, 1 - k, scale, offset), hi = edge_of(n, 3 - k, scale, offset);
@@ -368,8 +431,9 @@ mica_status mc_onnx_deform_conv(mc_onnx_node *n) {
     if (mica_array_ndim(n->in[0].x) != 4 || mica_array_ndim(weights) != 4)
         return mc_onnx_refuse("this operator of images of other than two axes");
     for (int k = 0; k < 4; k++)
-        MC_TRY(mc_onnx_need_number("a length of its weights", mica_array_dim(weights, k)));
-    MC_TRY(mc_onnx_need_number("its number of channels", mica_array_dim(n->in[0].x, 1)));
+        MC_TRY(
+            mc_onnx_need_number(n->import, "a length of its weights", mica_array_dim(weights, k)));
+    MC_TRY(mc_onnx_need_number(n->import, "its number of channels", mica_array_dim(n->in[0].x, 1)));
     MC_TRY(mc_onnx_read_window(n, mica_array_shape(weights) + 2, &w));
     int64_t tap_count = w.kernel[0] * w.kernel[1], channels = mica_array_dim(n->in[0].x, 1);
     if (groups < 1 || own < 1 || tap_count > INT32_MAX || own > INT32_MAX ||

@@ -155,7 +155,8 @@ mica_status mc_onnx_split_to_sequence(mc_onnx_node *n) {
     int axis, count;
     mc_onnx_sequence *made;
     MC_TRY(mc_onnx_axis(n, 0, mica_array_ndim(x), &axis));
-    MC_TRY(mc_onnx_need_number("an axis that becomes a sequence", mica_array_dim(x, axis)));
+    MC_TRY(
+        mc_onnx_need_number(n->import, "an axis that becomes a sequence", mica_array_dim(x, axis)));
     MC_TRY(read_lengths(n, mica_array_dim(x, axis), lengths, &count));
     MC_TRY(new_sequence(n, (size_t)count, &made));
     bool squeezed = !mc_onnx_has(n, 1) && mc_onnx_int(n, "keepdims", 1) == 0;

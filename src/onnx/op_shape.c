@@ -114,6 +114,27 @@ mica_status mc_onnx_unsqueeze(mc_onnx_node *n) {
     return mc_onnx_give(n, 0, mica_reshape(n->s, x, shape, ndim + count));
 }
 
+/* What the transpose of a known matrix was made of. */
+static mica_status turn_steps(mc_onnx_node *n) {
+    const mc_onnx_steps *from = n->in[0].steps;
+    mica_scope *s = n->import->constants;
+    if (from->q.scope != s) return MICA_OK;
+    mc_onnx_steps *to = mc_arena_alloc(&n->import->arena, sizeof *to);
+    if (!to) return mc_fail_nomem("a value");
+    *to = *from;
+    mica_array *const parts[] = {&to->q, &to->scale, &to->zero};
+    for (int i = 0; i < (from->block > 0 ? 3 : 1); i++) {
+        if (!parts[i]->scope || parts[i]->scope != s) continue;
+        *parts[i] = mica_transpose(s, *parts[i], NULL);
+        MC_TRY(mica_eval(s, *parts[i]));
+        MC_TRY(mc_onnx_hold(n->import, *parts[i]));
+    }
+    to->last = MICA_NONE;
+    if (from->axis >= 0) to->axis = 1 - from->axis;
+    n->out[0].steps = to;
+    return mica_scope_status(s);
+}
+
 mica_status mc_onnx_transpose(mc_onnx_node *n) {
     int64_t perm[MICA_MAX_NDIM];
     int count, axes[MICA_MAX_NDIM], ndim = mica_array_ndim(n->in[0].x);
@@ -123,12 +144,13 @@ mica_status mc_onnx_transpose(mc_onnx_node *n) {
         if (perm[i] < 0 || perm[i] >= ndim) return mc_fail(MICA_EFORMAT, "there is no such axis");
         axes[i] = (int)perm[i];
     }
-    return mc_onnx_give(n, 0, mica_transpose(n->s, n->in[0].x, count < 0 ? NULL : axes));
+    MC_TRY(mc_onnx_give(n, 0, mica_transpose(n->s, n->in[0].x, count < 0 ? NULL : axes)));
+    return n->in[0].steps && ndim == 2 && (count < 0 || axes[0] == 1) ? turn_steps(n) : MICA_OK;
 }
 
 mica_status mc_onnx_expand(mc_onnx_node *n) {
     mica_array x = n->in[0].x;
-    int64_t want[MICA_MAX_NDIM], shape[MICA_MAX_NDIM];
+    int64_t want[MICA_MAX_NDIM], shape[MICA_MAX_NDIM], fit[MICA_MAX_NDIM];
     int count, axis, own = mica_array_ndim(x);
     mica_array counted;
     MC_TRY(mc_onnx_operand_shape(n, 1, want, &count, &axis, &counted));
@@ -136,9 +158,11 @@ mica_status mc_onnx_expand(mc_onnx_node *n) {
     for (int k = 0; k < ndim; k++) {
         int64_t a = k < ndim - own ? 1 : mica_array_dim(x, k - (ndim - own));
         int64_t b = k < ndim - count ? 1 : want[k - (ndim - count)];
-        shape[k] = a == 1 ? b : a;
+        shape[k] = a == 1 || (b != 1 && mc_dim_may_equal(a, b)) ? b : a;
         if (b != 1 && b != shape[k]) return mc_fail(MICA_ESHAPE, "axis %d does not broadcast", k);
+        if (k >= ndim - own) fit[k - (ndim - own)] = a == 1 ? 1 : shape[k];
     }
+    x = mc_onnx_fit(n->s, x, fit, own, -1);
     x = mica_broadcast_to(n->s, x, shape, ndim);
     if (axis >= 0 && !n->in[0].bound)
         return mc_onnx_give_counted(n, 0, x, axis + ndim - count, counted);
@@ -166,6 +190,11 @@ static void align_all(mica_scope *s, mica_array *xs, size_t n, int axis) {
         if (mica_array_ndim(xs[i]) == ndim) xs[i] = mc_onnx_fit(s, xs[i], shape, ndim, axis);
 }
 
+/* Where an axis lies in the form with the channels last. */
+static int axis_with_channels_last(int axis, int ndim) {
+    return axis == 0 ? 0 : axis == 1 ? ndim - 1 : axis - 1;
+}
+
 mica_status mc_onnx_concat(mc_onnx_node *n) {
     mica_array xs[MAX_PIECES];
     int axis, ndim = mica_array_ndim(n->in[0].x);
@@ -178,7 +207,7 @@ mica_status mc_onnx_concat(mc_onnx_node *n) {
     }
     for (size_t i = 0; i < n->n_in; i++)
         xs[i] = last ? n->in[i].last : n->in[i].x;
-    int at = !last || axis == 0 ? axis : axis == 1 ? ndim - 1 : axis - 1;
+    int at = last ? axis_with_channels_last(axis, ndim) : axis;
     align_all(n->s, xs, n->n_in, at);
     if (!last) return mc_onnx_give(n, 0, mica_concatenate(n->s, xs, (int)n->n_in, axis));
     return mc_onnx_give_last(n, 0, mica_concatenate(n->s, xs, (int)n->n_in, at));
@@ -207,19 +236,113 @@ mica_status mc_onnx_split(mc_onnx_node *n) {
     if (sum != length && !mc_dim_may_equal(sum, length))
         return mc_fail(MICA_ESHAPE, "its pieces have %s elements, the axis %s",
                        mc_dim_text(sum, text[0]), mc_dim_text(length, text[1]));
-    MC_TRY(mica_split(n->s, x, at, n_out - 1, axis, pieces));
+    bool last = n->in[0].last.scope && mica_array_ndim(x) >= 3;
+    if (last) axis = axis_with_channels_last(axis, mica_array_ndim(x));
+    MC_TRY(mica_split(n->s, last ? n->in[0].last : x, at, n_out - 1, axis, pieces));
     for (size_t i = 0; i < n->n_out; i++)
-        MC_TRY(mc_onnx_give(n, i, pieces[i]));
+        MC_TRY(last ? mc_onnx_give_last(n, i, pieces[i]) : mc_onnx_give(n, i, pieces[i]));
     return MICA_OK;
 }
 
-/* A range of an axis of `length` elements, as Python's slices, as mica_slice has it. */
+/* Whether a number is 0 or more where no symbol is 0, so far as its form tells. */
+static bool is_no_less_than_0(int64_t d) {
+    mc_dim_parts p;
+    int64_t least = 0;
+    if (!mc_dim_has_symbols(d)) return d >= 0;
+    mc_dim_get(d, &p);
+    if (p.kind == MC_DIM_SYMBOL) return true;
+    if (p.kind == MC_DIM_QUOTIENT) return is_no_less_than_0(p.over);
+    if (p.kind == MC_DIM_COMPUTED && p.op == MC_DIM_MAX)
+        return is_no_less_than_0(p.over) || is_no_less_than_0(p.under);
+    if (p.kind == MC_DIM_COMPUTED && p.op == MC_DIM_MIN)
+        return is_no_less_than_0(p.over) && is_no_less_than_0(p.under);
+    for (int64_t i = 0; p.kind == MC_DIM_SUM && i < p.n; i++) {
+        const mc_dim_term *t = &p.terms[i];
+        bool symbols = true;
+        for (int64_t k = 0; k < t->degree; k++) {
+            if (t->factor < 0 || !is_no_less_than_0(t->atoms[k])) return false;
+            symbols = symbols && mc_dim_is_symbol(t->atoms[k]);
+        }
+        if (symbols) least += t->factor;
+    }
+    return p.kind == MC_DIM_SUM && least >= 0;
+}
+
+/* Whether a place of a run counts from the beginning: also where small symbols make it less than 0,
+ * so that what goes on with lengths of images stays a short expression. */
+static bool is_ahead(int64_t place) {
+    return mc_dim_sign(place) > 0 || is_no_less_than_0(place);
+}
+
+static int64_t most(int64_t a, int64_t b) {
+    return mc_dim_compute(MC_DIM_MAX, a, b);
+}
+
+/* A place of an axis, of a run: below 0 it counts from the end; between lo and hi. */
+static int64_t place_of_run(int64_t place, int64_t length, int64_t lo, int64_t hi) {
+    bool number = !mc_dim_has_symbols(place);
+    if (number && place >= NO_END) return hi;
+    if (number && place <= -NO_END) return lo;
+    if (!is_ahead(place)) {
+        int64_t back = number ? 1 : mc_dim_compute(MC_DIM_MIN, mc_dim_sub(0, place), 1);
+        if (!number) back = most(back, 0);
+        place = mc_dim_add(place, mc_dim_mul(back, length));
+    }
+    return most(mc_dim_compute(MC_DIM_MIN, place, hi), lo);
+}
+
+/* The range start:stop:step of an axis where a run may have an end below 0: with expressions that
+ * hold for all lengths. *flips: it is read backwards, and the range is that of a step above 0. */
+static void cut_in_run(int64_t length, int64_t *start, int64_t *stop, int64_t *step, bool *flips) {
+    *flips = *step < 0;
+    int64_t by = *flips ? -*step : *step, lo = *flips ? -1 : 0;
+    int64_t hi = *flips ? mc_dim_sub(length, 1) : length;
+    int64_t end =
+        *stop == MICA_END_OF_AXIS ? (*flips ? -1 : length) : place_of_run(*stop, length, lo, hi);
+    *start = place_of_run(*start, length, 0, hi);
+    if (*flips) *start = mc_dim_compute(MC_DIM_MIN, *start, hi); /* -1 where there is nothing */
+    int64_t span = *flips ? mc_dim_sub(*start, end) : mc_dim_sub(end, *start);
+    if (!is_no_less_than_0(span)) span = most(span, 0);
+    *step = by;
+    if (*flips) {
+        int64_t count = mc_dim_div_up(span, by);
+        span = mc_dim_mul(count, by);
+        *start = most(mc_dim_add(mc_dim_sub(*start, span), by), 0);
+    }
+    *stop = mc_dim_add(*start, span);
+}
+
+/* Whether a place depends on a run, and may be below 0. */
+static bool may_be_back(int64_t place) {
+    return place != MICA_END_OF_AXIS && mc_dim_has_symbols(place) && !is_ahead(place);
+}
+
+/* Whether a slice goes backwards from a number of places before the end, of which a run may have
+ * fewer: it begins at the first one then. */
+static bool may_begin_before(int64_t length, int64_t start, int64_t step) {
+    return step < 0 && mc_dim_has_symbols(length) && !mc_dim_has_symbols(start) && start < -1;
+}
+
+/* Whether a range whose beginning or end a run computes may end before it begins, or begin behind
+ * the axis: so far as the forms of the two tell. */
+static bool may_be_empty(int64_t length, int64_t start, int64_t stop, int64_t step) {
+    bool computed = mc_dim_has_symbols(start) || mc_dim_has_symbols(stop);
+    if (!computed || stop == -NO_END || start == 0) return false;
+    if (step < 0) return true;
+    if (!mc_dim_has_symbols(start) && start < 0) start = mc_dim_add(length, start);
+    if (stop == MICA_END_OF_AXIS || (!mc_dim_has_symbols(stop) && stop >= NO_END)) stop = length;
+    if (!mc_dim_has_symbols(stop) && stop < 0) stop = mc_dim_add(length, stop);
+    return !is_no_less_than_0(mc_dim_sub(stop, start));
+}
+
+/* A range of an axis of `length` elements, as ONNX has it, as mica_slice does. */
 static void cut(int64_t length, int64_t *start, int64_t *stop, int64_t *step) {
     int64_t lo = *step > 0 ? 0 : -1, hi = *step > 0 ? length : length - 1;
     if (mc_dim_has_symbols(length) && !mc_dim_has_symbols(*stop) && *stop >= NO_END)
         *stop = MICA_END_OF_AXIS;
     if (*step > 0 && *stop != MICA_END_OF_AXIS && mc_dim_sign(*stop) > 0 &&
-        mc_dim_is_computed(length)) /* which it may lie behind */
+        mc_dim_is_computed(length) && /* which it may lie behind */
+        !is_ahead(mc_dim_sub(length, *stop)))
         *stop = mc_dim_compute(MC_DIM_MIN, *stop, length);
     if (mc_dim_has_symbols(length) || mc_dim_has_symbols(*start) || mc_dim_has_symbols(*stop))
         return; /* mica_slice does it */
@@ -230,16 +353,35 @@ static void cut(int64_t length, int64_t *start, int64_t *stop, int64_t *step) {
     }
     if (*start < 0) *start = *start < -length ? lo : *start + length;
     if (*stop < 0) *stop = *stop < -length ? lo : *stop + length;
-    *start = mc_max(lo, mc_min(*start, hi));
+    *start = mc_max(0, mc_min(*start, hi)); /* to the axis, also where it is read backwards */
     *stop = mc_max(lo, mc_min(*stop, hi));
-    if (*step < 0 && *start < 0) *start = *stop = 0; /* nothing */
     if (*step < 0 && *stop < 0) *stop = MICA_END_OF_AXIS;
+}
+
+/* The ranges of the first operand, whose axes `flips` are read backwards. */
+static mica_status give_slice(mc_onnx_node *n, const int64_t *start, const int64_t *stop,
+                              const int64_t *step, const bool *flips) {
+    int64_t ranges[3][MICA_MAX_NDIM];
+    int ndim = mica_array_ndim(n->in[0].x);
+    bool last = n->in[0].last.scope && ndim >= 3;
+    mica_array x = last ? n->in[0].last : n->in[0].x;
+    for (int k = 0; k < ndim; k++) {
+        int at = last ? axis_with_channels_last(k, ndim) : k;
+        ranges[0][at] = start[k];
+        ranges[1][at] = stop[k];
+        ranges[2][at] = step[k];
+    }
+    x = mica_slice(n->s, x, ranges[0], ranges[1], ranges[2]);
+    for (int k = 0; k < ndim; k++)
+        if (flips[k]) x = mica_flip(n->s, x, last ? axis_with_channels_last(k, ndim) : k);
+    return last ? mc_onnx_give_last(n, 0, x) : mc_onnx_give(n, 0, x);
 }
 
 mica_status mc_onnx_slice(mc_onnx_node *n) {
     int64_t starts[MICA_MAX_NDIM], ends[MICA_MAX_NDIM], steps[MICA_MAX_NDIM];
     int64_t start[MICA_MAX_NDIM], stop[MICA_MAX_NDIM], step[MICA_MAX_NDIM];
     int axes[MICA_MAX_NDIM], n_starts, n_ends, n_axes, n_steps;
+    bool flips[MICA_MAX_NDIM] = {false};
     mica_array x = n->in[0].x;
     int ndim = mica_array_ndim(x);
     MC_TRY(mc_onnx_dims_or(n, 1, "starts", MICA_MAX_NDIM, starts, &n_starts));
@@ -264,9 +406,15 @@ mica_status mc_onnx_slice(mc_onnx_node *n) {
         bool counted = n->in[0].bound && n->in[0].bound->axis == k;
         if (counted && stop[k] > 0 && stop[k] < NO_END) /* there may be fewer */
             stop[k] = mc_dim_compute(MC_DIM_MIN, stop[k], mica_array_dim(x, k));
-        cut(mica_array_dim(x, k), &start[k], &stop[k], &step[k]);
+        int64_t length = mica_array_dim(x, k);
+        if (may_be_back(start[k]) || may_be_back(stop[k]) ||
+            may_begin_before(length, start[k], step[k]) ||
+            may_be_empty(length, start[k], stop[k], step[k]))
+            cut_in_run(length, &start[k], &stop[k], &step[k], &flips[k]);
+        else
+            cut(length, &start[k], &stop[k], &step[k]);
     }
-    return mc_onnx_give(n, 0, mica_slice(n->s, x, start, stop, step));
+    return give_slice(n, start, stop, step, flips);
 }
 
 /* ---- padding ---- */
@@ -331,6 +479,24 @@ static mica_status repeat_axis(mc_onnx_node *n, int axis, int64_t before, int64_
     return mica_scope_status(n->s);
 }
 
+/* x with an axis padded by lengths of a run: elements by index, i modulo the length, or, reflected,
+ * as far from the nearest multiple of twice the length less one. */
+static mica_array take_padded(mc_onnx_node *n, mica_array x, int axis, int64_t before,
+                              int64_t after, char mode) {
+    mica_scope *s = n->s;
+    int64_t length = mica_array_dim(x, axis);
+    int64_t all = mc_dim_add(length, mc_dim_add(before, after));
+    mica_array one = mica_scalar(s, 1, MICA_I64);
+    mica_array own = mica_astype(s, mc_onnx_record_dim(n->import, s, length), MICA_I64);
+    mica_array at = mica_arange(s, 0, (double)all, 1, MICA_I64);
+    at = mica_subtract(s, at, mica_astype(s, mc_onnx_record_dim(n->import, s, before), MICA_I64));
+    if (mode == 'w') return mica_take(s, x, mica_remainder(s, at, own), axis);
+    mica_array last = mica_subtract(s, own, one);
+    mica_array period = mica_maximum(s, mica_add(s, last, last), one);
+    at = mica_remainder(s, at, period);
+    return mica_take(s, x, mica_minimum(s, at, mica_subtract(s, period, at)), axis);
+}
+
 static mica_status read_pads(mc_onnx_node *n, int64_t before[MICA_MAX_NDIM],
                              int64_t after[MICA_MAX_NDIM]) {
     int64_t pads[2 * MICA_MAX_NDIM];
@@ -352,24 +518,50 @@ static mica_status read_pads(mc_onnx_node *n, int64_t before[MICA_MAX_NDIM],
     return MICA_OK;
 }
 
+/* Leaves out as many elements at both ends of an axis as pads are below 0. */
+static mica_status crop(mc_onnx_node *n, int axis, int64_t before, int64_t after, mica_array *x) {
+    int64_t length = mica_array_dim(*x, axis), lo = 0, hi = length;
+    if (!is_no_less_than_0(before)) lo = most(mc_dim_sub(0, before), 0);
+    if (!is_no_less_than_0(after)) hi = mc_dim_add(hi, mc_dim_compute(MC_DIM_MIN, after, 0));
+    if (mc_dim_less(hi, lo)) return mc_fail(MICA_ESHAPE, "a pad leaves out more than there is");
+    if (!is_no_less_than_0(mc_dim_sub(hi, lo))) { /* nothing is left, in some runs */
+        lo = mc_dim_compute(MC_DIM_MIN, lo, length);
+        hi = most(hi, lo);
+    }
+    if (lo != 0 || hi != length) *x = mica_slice_axis(n->s, *x, axis, lo, hi);
+    return MICA_OK;
+}
+
+static int64_t no_less_than_0(int64_t pad) {
+    return is_no_less_than_0(pad) ? pad : most(pad, 0);
+}
+
 mica_status mc_onnx_pad(mc_onnx_node *n) {
     int64_t before[MICA_MAX_NDIM], after[MICA_MAX_NDIM];
+    int64_t cut_before[MICA_MAX_NDIM], cut_after[MICA_MAX_NDIM];
     mica_array x = n->in[0].x, value = mc_onnx_x(n, 2);
     mc_str mode = mc_onnx_text(n, "mode", "constant");
     MC_TRY(read_pads(n, before, after));
-    for (int k = 0; k < mica_array_ndim(x); k++) { /* negative ones leave elements out */
-        int64_t length = mica_array_dim(x, k), lo = mc_dim_sign(before[k]) < 0 ? -before[k] : 0;
-        int64_t hi = mc_dim_sign(after[k]) < 0 ? mc_dim_add(length, after[k]) : length;
-        if (mc_dim_less(hi, lo)) return mc_fail(MICA_ESHAPE, "a pad leaves out more than there is");
-        if (lo > 0 || hi != length) x = mica_slice_axis(n->s, x, k, lo, hi);
-        before[k] = mc_dim_at_least(before[k], 0);
-        after[k] = mc_dim_at_least(after[k], 0);
+    int64_t shape[MICA_MAX_NDIM];
+    int ndim = mica_array_ndim(x);
+    bool constant = mc_str_is(mode, "constant");
+    for (int k = 0; k < ndim; k++) { /* negative ones leave elements out, also added ones */
+        shape[k] = mc_dim_add(mica_array_dim(x, k), mc_dim_add(before[k], after[k]));
+        cut_before[k] = before[k];
+        cut_after[k] = after[k];
+        if (!constant) MC_TRY(crop(n, k, before[k], after[k], &x));
+        before[k] = no_less_than_0(before[k]);
+        after[k] = no_less_than_0(after[k]);
     }
     if (!value.scope) /* an attribute before opset 11 */
         value = mica_scalar(n->s, mc_onnx_real(n, "value", 0), mica_array_dtype(x));
     if (mica_array_ndim(value) > 0) value = mica_reshape(n->s, value, NULL, 0);
-    if (mc_str_is(mode, "constant"))
-        return mc_onnx_give(n, 0, mica_pad(n->s, x, before, after, value));
+    if (constant) {
+        x = mica_pad(n->s, x, before, after, value);
+        for (int k = 0; k < ndim; k++)
+            MC_TRY(crop(n, k, cut_before[k], cut_after[k], &x));
+        return mc_onnx_give(n, 0, mc_onnx_fit(n->s, x, shape, ndim, -1));
+    }
     if (!mc_str_is(mode, "edge") && !mc_str_is(mode, "reflect") && !mc_str_is(mode, "wrap"))
         return mc_onnx_refuse("this mode");
     for (int k = 0; k < mica_array_ndim(x); k++)
@@ -378,11 +570,12 @@ mica_status mc_onnx_pad(mc_onnx_node *n) {
     if (mc_str_is(mode, "edge")) return mc_onnx_give(n, 0, mica_pad_edge(n->s, x, before, after));
     for (int k = 0; k < mica_array_ndim(x); k++) {
         if (before[k] == 0 && after[k] == 0) continue;
-        MC_TRY(mc_onnx_need_number("a pad", before[k]));
-        MC_TRY(mc_onnx_need_number("a pad", after[k]));
-        MC_TRY(repeat_axis(n, k, before[k], after[k], mode.ptr[0], &x));
+        if (mc_dim_has_symbols(before[k]) || mc_dim_has_symbols(after[k]))
+            x = take_padded(n, x, k, before[k], after[k], mode.ptr[0]);
+        else
+            MC_TRY(repeat_axis(n, k, before[k], after[k], mode.ptr[0], &x));
     }
-    return mc_onnx_give(n, 0, x);
+    return mc_onnx_give(n, 0, mc_onnx_fit(n->s, x, shape, ndim, -1));
 }
 
 /* Each axis becomes as long as asked for, with as much left out or added at both ends. */
@@ -400,7 +593,7 @@ mica_status mc_onnx_center_crop_pad(mc_onnx_node *n) {
         if (k < 0 || k >= ndim || want[i] < 0 || want[i] > INT32_MAX)
             return mc_fail(MICA_EFORMAT, "its shape is out of range");
         int64_t length = mica_array_dim(x, (int)k), start;
-        MC_TRY(mc_onnx_need_number("an axis that is cropped", length));
+        MC_TRY(mc_onnx_need_number(n->import, "an axis that is cropped", length));
         start = (length - want[i]) / 2;
         if (want[i] < length) x = mica_slice_axis(n->s, x, (int)k, start, start + want[i]);
         if (want[i] <= length) continue;

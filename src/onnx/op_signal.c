@@ -2,6 +2,7 @@
 #include "onnx/import.h"
 
 #include "graph/dim.h"
+#include "op/window.h"
 
 #include <mica/ops.h>
 
@@ -28,7 +29,7 @@ mica_status mc_onnx_dft(mc_onnx_node *n) {
     int count, at, ndim = mica_array_ndim(n->in[0].x);
     bool inverse = mc_onnx_int(n, "inverse", 0) != 0, half = mc_onnx_int(n, "onesided", 0) != 0;
     MC_TRY(from_pairs(n, n->in[0].x, &x));
-    MC_TRY(mc_onnx_operand_ints(n, 1, 1, &length, &count));
+    MC_TRY(mc_onnx_operand_dims(n, 1, 1, &length, &count));
     if (count == 0) return mc_fail(MICA_EFORMAT, "its length is no number");
     bool given = count == 1;
     int64_t from;
@@ -37,12 +38,12 @@ mica_status mc_onnx_dft(mc_onnx_node *n) {
     if (axis < 0) axis += ndim;
     if (axis < 0 || axis >= ndim - 1) return mc_fail(MICA_EFORMAT, "it has no such axis");
     at = (int)axis;
-    if (given && length < 1) return mc_fail(MICA_EFORMAT, "its length is out of range");
-    if (mc_dim_has_symbols(mica_array_dim(x, at)) && !given)
-        return mc_onnx_refuse("transforms of any length");
+    if (given && !mc_dim_has_symbols(length) && length < 1)
+        return mc_fail(MICA_EFORMAT, "its length is out of range");
     if (!given) length = mica_array_dim(x, at);
-    if (!given && inverse && half) length = 2 * (length - 1);
-    if (length < 1) return mc_fail(MICA_ESHAPE, "its axis is too short");
+    if (!given && inverse && half) length = mc_dim_mul(2, mc_dim_sub(length, 1));
+    if (!mc_dim_has_symbols(length) && length < 1)
+        return mc_fail(MICA_ESHAPE, "its axis is too short");
     if (inverse && half) {
         x = mica_irfft(n->s, x, length, at, MICA_FFT_BACKWARD);
         return mc_onnx_give(n, 0, mica_astype(n->s, mica_expand_dims(n->s, x, -1), dtype));
@@ -67,15 +68,11 @@ mica_status mc_onnx_stft(mc_onnx_node *n) {
     MC_TRY(mc_onnx_operand_ints(n, 3, 1, &length, &n_length));
     if (n_length < 0 && window.scope) length = mica_array_size(window);
     int64_t total = mica_array_ndim(x) == 2 ? mica_array_dim(x, 1) : 0;
-    if (mc_dim_has_symbols(total)) return mc_onnx_refuse("transforms of any length");
-    if (n_step != 1 || step < 1 || length < 1 || length > total ||
+    if (n_step != 1 || step < 1 || length < 1 || mc_dim_less(total, length) ||
         (window.scope && (mica_array_ndim(window) != 1 || mica_array_size(window) != length)))
         return mc_fail(MICA_ESHAPE, "its frames do not fit its operand");
-    int64_t frames = (total - length) / step + 1;
-    mica_array first = mica_arange(n->s, 0, (double)(frames * step), (double)step, MICA_I64);
-    mica_array at = mica_arange(n->s, 0, (double)length, 1, MICA_I64);
-    at = mica_add(n->s, mica_expand_dims(n->s, first, 1), at);
-    mica_array y = mica_take(n->s, x, at, 1);
+    const mc_window frames = {total, length, step, 1, 1, 0, 0};
+    mica_array y = mc_window_view(n->s, x, &frames, 1, 1);
     if (window.scope) y = mica_multiply(n->s, y, mica_astype(n->s, window, MICA_F32));
     bool real = mica_array_dtype(x) == MICA_F32;
     if (half && !real) return mc_onnx_refuse("one side of complex numbers");

@@ -85,9 +85,11 @@ static mica_status pad_transposed(const mc_onnx_node *n, mc_onnx_window *w, cons
         int64_t length = mica_array_dim(n->in[0].x, 2 + i);
         if (count >= 0 && (shape[i] < 0 || shape[i] > INT32_MAX))
             return mc_fail(MICA_EFORMAT, "output_shape is out of range");
-        int64_t out = count >= 0 ? shape[i] : length * w->stride[i];
-        int64_t total =
-            w->stride[i] * (length - 1) + more[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - out;
+        int64_t out = count >= 0 ? shape[i] : mc_dim_mul(length, w->stride[i]);
+        int64_t full = mc_dim_mul(w->stride[i], mc_dim_sub(length, 1));
+        full = mc_dim_add(full, more[i] + (w->kernel[i] - 1) * w->dilation[i] + 1);
+        int64_t total = mc_dim_sub(full, out);
+        MC_TRY(mc_onnx_need_number(n->import, "what a result leaves out of its padding", total));
         w->lo[i] = upper ? total / 2 : total - total / 2;
         if (total < 0) w->lo[i] = 0; /* the result is longer at its end */
         w->hi[i] = total - w->lo[i];
@@ -145,33 +147,34 @@ static mica_status give_places(mc_onnx_node *n, mica_array x, mica_array y) {
     mc_onnx_window w;
     mc_window windows[MICA_MAX_SPATIAL];
     int64_t shape[MICA_MAX_NDIM], area = 1, taps = 1, after = 1;
+    bool ceil = mc_onnx_int(n, "ceil_mode", 0) != 0;
     int ndim = mica_array_ndim(x);
     mica_scope *s = n->s;
     MC_TRY(mc_onnx_read_window(n, NULL, &w));
     int64_t column = mc_onnx_int(n, "storage_order", 0), step[MICA_MAX_SPATIAL];
     if (column < 0 || column > 1) return mc_onnx_refuse("this storage_order");
-    for (int k = 0; k < ndim; k++) {
-        if (mc_dim_has_symbols(mica_array_dim(x, k)))
-            return mc_onnx_refuse("the indices of a pool of any size");
+    for (int k = 0; k < ndim; k++)
         shape[k] = mica_array_dim(y, k);
-    }
     for (int i = 0; i < w.spatial; i++) {
         int64_t length = mica_array_dim(x, 1 + i);
-        int64_t reach = (w.kernel[i] - 1) * w.dilation[i] + 1;
-        int64_t used = (shape[1 + i] - 1) * w.stride[i] + reach; /* ceil_mode may go beyond */
+        int64_t more = ceil ? w.stride[i] - 1 : 0; /* a window may begin in the padding */
         windows[i] = (mc_window){
-            length, w.kernel[i], w.stride[i], w.dilation[i], 1, w.lo[i], used - length - w.lo[i]};
-        area *= length;
-        taps *= w.kernel[i];
+            length, w.kernel[i], w.stride[i], w.dilation[i], 1, w.lo[i], mc_dim_add(w.hi[i], more)};
+        area = mc_dim_mul(area, length);
+        if (!mc_dim_mul_to(&taps, w.kernel[i]))
+            return mc_fail(MICA_EFORMAT, "its window is out of range");
     }
     for (int i = 0; i < w.spatial; i++) { /* the last axis is the fastest, or the first */
         int k = column ? i : w.spatial - 1 - i;
         step[k] = after;
-        after *= windows[k].length;
+        after = mc_dim_mul(after, windows[k].length);
     }
     mica_array padded =
         mc_window_pad(s, mica_astype(s, x, MICA_F32), windows, w.spatial, 1, -INFINITY);
     mica_array view = mc_window_view(s, padded, windows, w.spatial, 1);
+    for (int i = 0; i < w.spatial; i++)
+        if (mica_array_dim(view, 1 + i) != shape[1 + i])
+            view = mica_slice_axis(s, view, 1 + i, 0, shape[1 + i]);
     shape[ndim] = shape[ndim - 1];
     shape[ndim - 1] = taps;
     view = mica_reshape(s, view, shape, ndim + 1);
@@ -180,9 +183,9 @@ static mica_status give_places(mc_onnx_node *n, mica_array x, mica_array y) {
     for (int i = w.spatial - 1; i >= 0; i--) {
         mica_array size = mica_scalar(s, (double)w.kernel[i], MICA_I64);
         mica_array own = mica_remainder(s, tap, size);
-        mica_array first =
-            mica_arange(s, -(double)w.lo[i], (double)(shape[1 + i] * w.stride[i] - w.lo[i]),
-                        (double)w.stride[i], MICA_I64);
+        mica_array first = mica_arange(s, 0, (double)shape[1 + i], 1, MICA_I64);
+        first = mica_multiply(s, first, mica_scalar(s, (double)w.stride[i], MICA_I64));
+        first = mica_subtract(s, first, mica_scalar(s, (double)w.lo[i], MICA_I64));
         own = mica_multiply(s, own, mica_scalar(s, (double)w.dilation[i], MICA_I64));
         own = mica_add(s, own, mc_onnx_along(s, first, 1 + i, ndim));
         own = mica_multiply(s, own, mica_scalar(s, (double)step[i], MICA_I64));
@@ -190,7 +193,7 @@ static mica_status give_places(mc_onnx_node *n, mica_array x, mica_array y) {
         tap = mica_floor_divide(s, tap, size);
     }
     int64_t rows = mica_array_dim(x, 0), channels = mica_array_dim(x, -1);
-    mica_array image = mica_arange(s, 0, (double)(rows * channels), 1, MICA_I64);
+    mica_array image = mica_arange(s, 0, (double)mc_dim_mul(rows, channels), 1, MICA_I64);
     image = mica_multiply(s, image, mica_scalar(s, (double)area, MICA_I64));
     int64_t each[MICA_MAX_NDIM] = {rows};
     for (int k = 1; k < ndim; k++)
@@ -201,6 +204,25 @@ static mica_status give_places(mc_onnx_node *n, mica_array x, mica_array y) {
 /* A result that is much larger than its operand must be small. */
 enum { MAX_UNPOOLED = 1 << 22, UNPOOLED_BY_ELEMENT = 256 };
 
+/* Checks how much larger a result of `size` elements, or one of the shape `want`, is than x; where
+ * lengths are open, by how much more windows make of an element. */
+static mica_status check_unpooled(const mc_onnx_window *w, int64_t size, mica_array x,
+                                  const int64_t *want) {
+    int64_t room = 1, each = 1, n = mica_array_size(x);
+    bool open = mc_dim_has_symbols(size);
+    for (int k = 0; k < mica_array_ndim(x); k++) {
+        open = open || mc_dim_has_symbols(want[k]);
+        if (!open && __builtin_mul_overflow(room, mc_max(want[k], 0), &room)) room = INT64_MAX;
+    }
+    for (int i = 0; i < w->spatial; i++)
+        if (__builtin_mul_overflow(each, mc_max(w->stride[i], w->kernel[i]), &each))
+            each = INT64_MAX;
+    bool large =
+        open ? each > UNPOOLED_BY_ELEMENT
+             : mc_max(size, room) > MAX_UNPOOLED && mc_max(size, room) / UNPOOLED_BY_ELEMENT > n;
+    return large ? mc_onnx_refuse("unpooling to so much more than there is") : MICA_OK;
+}
+
 /* x at the places that a pool gave, zeros elsewhere. */
 mica_status mc_onnx_max_unpool(mc_onnx_node *n) {
     mc_onnx_window w;
@@ -209,34 +231,30 @@ mica_status mc_onnx_max_unpool(mc_onnx_node *n) {
                                                        after[MICA_MAX_NDIM] = {0}, size = 1;
     int count, ndim = mica_array_ndim(x);
     MC_TRY(mc_onnx_read_window(n, NULL, &w));
-    MC_TRY(mc_onnx_operand_ints(n, 2, MICA_MAX_NDIM, want, &count));
+    MC_TRY(mc_onnx_operand_dims(n, 2, MICA_MAX_NDIM, want, &count));
     for (int k = 0; k < ndim; k++) {
         shape[k] = mica_array_dim(x, k);
-        if (mc_dim_has_symbols(shape[k])) return mc_onnx_refuse("unpooling of any size");
-        if (k >= 2)
-            shape[k] =
-                (shape[k] - 1) * w.stride[k - 2] + w.kernel[k - 2] - w.lo[k - 2] - w.hi[k - 2];
-        if (shape[k] < 0 || __builtin_mul_overflow(size, shape[k], &size))
+        if (k >= 2) { /* (n - 1) stride + kernel - pads */
+            shape[k] = mc_dim_mul(mc_dim_sub(shape[k], 1), w.stride[k - 2]);
+            shape[k] = mc_dim_add(shape[k], w.kernel[k - 2]);
+            shape[k] = mc_dim_sub(shape[k], mc_dim_add(w.lo[k - 2], w.hi[k - 2]));
+        }
+        if (mc_dim_sign(shape[k]) < 0 || !mc_dim_mul_to(&size, shape[k]))
             return mc_fail(MICA_ESHAPE, "its result's shape is out of range");
     }
     if (count >= 0 && count != ndim) return mc_fail(MICA_ESHAPE, "its output_shape does not fit");
-    if (mica_array_size(at) != mica_array_size(x))
+    if (!mc_dim_may_equal(mica_array_size(at), mica_array_size(x)))
         return mc_fail(MICA_ESHAPE, "its indices do not fit");
-    int64_t room = 1;
-    for (int k = 0; k < ndim; k++)
-        if (__builtin_mul_overflow(room, count >= 0 ? mc_max(want[k], 0) : shape[k], &room))
-            room = INT64_MAX;
-    if (mc_max(size, room) > MAX_UNPOOLED &&
-        mc_max(size, room) / UNPOOLED_BY_ELEMENT > mica_array_size(x))
-        return mc_onnx_refuse("unpooling to so much more than there is");
+    MC_TRY(check_unpooled(&w, size, x, count >= 0 ? want : shape));
     const int64_t flat[] = {mica_array_size(x)};
     mica_array y = mica_zeros(n->s, &size, 1, mica_array_dtype(x));
     y = mica_put_along_axis(n->s, y, mica_reshape(n->s, at, flat, 1),
                             mica_reshape(n->s, x, flat, 1), 0);
     y = mica_reshape(n->s, y, shape, ndim);
     for (int k = 0; count >= 0 && k < ndim; k++) {
-        if (want[k] < shape[k]) return mc_onnx_refuse("an output_shape that is smaller");
-        after[k] = want[k] - shape[k];
+        if (mc_dim_less(want[k], shape[k]))
+            return mc_onnx_refuse("an output_shape that is smaller");
+        after[k] = mc_dim_sub(want[k], shape[k]);
     }
     if (count >= 0) y = mica_pad(n->s, y, before, after, mica_scalar(n->s, 0, mica_array_dtype(x)));
     return mc_onnx_give(n, 0, y);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,17 +14,32 @@ const char *mc_onnx_length_name(const Mc__Onnx__Dimension *dim) {
     return name && *name && strcmp(name, "?") != 0 && strcmp(name, "-1") != 0 ? name : NULL;
 }
 
-/* A length that the file leaves open: its name, its place, or of a result neither. */
+/* The number that the options fix a name to; -1: none. */
+static int64_t find_dim(const mica_onnx_options *options, const char *name) {
+    for (size_t i = 0; i < options->n_dims; i++)
+        if (options->dims[i].name && strcmp(options->dims[i].name, name) == 0)
+            return options->dims[i].length;
+    return -1;
+}
+
+/* A length that the file leaves open: the options' number, its name, its place, or of a result
+ * (axis SIZE_MAX) none of these. */
 static bool print_open(const mc_onnx_port *port, const Mc__Onnx__Dimension *dim, size_t axis,
-                       mc_buffer *text) {
+                       const mica_onnx_options *options, mc_buffer *text) {
     const char *name = mc_onnx_length_name(dim);
+    char place[256];
+    snprintf(place, sizeof place, "%.200s.%zu", port->name ? port->name : "", axis);
+    int64_t fixed = axis == SIZE_MAX ? -1 : find_dim(options, place);
+    if (fixed < 0 && name) fixed = find_dim(options, name);
+    if (fixed >= 0) return mc_buffer_printf(text, "%lld", (long long)fixed);
     if (name) return mc_buffer_printf(text, "%.200s", name);
     if (axis == SIZE_MAX) return mc_buffer_add_byte(text, '?');
-    return mc_buffer_printf(text, "%.200s.%zu", port->name ? port->name : "", axis);
+    return mc_buffer_add_text(text, place);
 }
 
 /* "f32[batch,3,x.2]" */
-static bool print_type(const mc_onnx_port *port, bool places, mc_buffer *text) {
+static bool print_type(const mc_onnx_port *port, bool places, const mica_onnx_options *options,
+                       mc_buffer *text) {
     mica_dtype dtype;
     const Mc__Onnx__TensorType *type = port->type ? port->type->tensor_type : NULL;
     if (!type) return mc_buffer_add_text(text, "no tensor");
@@ -43,13 +59,13 @@ static bool print_type(const mc_onnx_port *port, bool places, mc_buffer *text) {
         if (dim->has_dim_value && dim->dim_value >= 0)
             ok = ok && mc_buffer_printf(text, "%lld", (long long)dim->dim_value);
         else
-            ok = ok && print_open(port, dim, places ? k : SIZE_MAX, text);
+            ok = ok && print_open(port, dim, places ? k : SIZE_MAX, options, text);
     }
     return ok && mc_buffer_add_byte(text, ']');
 }
 
 static bool print_ports(const char *kind, Mc__Onnx__Value *const *ports, size_t n,
-                        const mc_map *left_out, mc_buffer *text) {
+                        const mc_map *left_out, const mica_onnx_options *options, mc_buffer *text) {
     uint64_t there;
     bool places = strcmp(kind, "input") == 0;
     bool ok = true;
@@ -57,7 +73,11 @@ static bool print_ports(const char *kind, Mc__Onnx__Value *const *ports, size_t 
         const char *name = ports[i]->name ? ports[i]->name : "";
         if (mc_map_find(left_out, mc_str_of(name), &there)) continue;
         ok = mc_buffer_printf(text, "%s %.400s ", kind, name) &&
-             print_type(ports[i], places, text) && mc_buffer_add_byte(text, '\n');
+             print_type(ports[i], places, options, text);
+        for (size_t k = 0; ok && places && k < options->n_inputs; k++)
+            if (options->inputs[k].name && strcmp(options->inputs[k].name, name) == 0)
+                ok = mc_buffer_add_text(text, " fixed");
+        ok = ok && mc_buffer_add_byte(text, '\n');
     }
     return ok;
 }
@@ -115,7 +135,8 @@ static bool print_ops(const mc_onnx_model *model, mc_buffer *text) {
     return ok;
 }
 
-mica_status mc_onnx_print(const mc_onnx_model *model, mc_buffer *text) {
+mica_status mc_onnx_print(const mc_onnx_model *model, const mica_onnx_options *options,
+                          mc_buffer *text) {
     const mc_onnx_graph *graph = model->graph;
     mc_map initializers = {0};
     const mc_map none = {0};
@@ -130,8 +151,8 @@ mica_status mc_onnx_print(const mc_onnx_model *model, mc_buffer *text) {
         ok = mc_map_put(&initializers,
                         mc_str_of(graph->initializer[i]->name ? graph->initializer[i]->name : ""),
                         0);
-    ok = ok && print_ports("input", graph->input, graph->n_input, &initializers, text) &&
-         print_ports("result", graph->output, graph->n_output, &none, text) &&
+    ok = ok && print_ports("input", graph->input, graph->n_input, &initializers, options, text) &&
+         print_ports("result", graph->output, graph->n_output, &none, options, text) &&
          print_ops(model, text);
     mc_map_deinit(&initializers);
     return ok ? MICA_OK : mc_fail_nomem("the text of a graph");

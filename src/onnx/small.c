@@ -56,6 +56,10 @@ bool mc_onnx_small_is_float(const mc_onnx_small *t) {
     return t->exponent > 0;
 }
 
+int mc_onnx_small_bits(const mc_onnx_small *t) {
+    return t->bits;
+}
+
 void mc_onnx_small_range(const mc_onnx_small *t, double *lo, double *hi) {
     bool is_signed = t->dtype == MICA_I8;
     *lo = is_signed ? -ldexp(1, t->bits - 1) : 0;

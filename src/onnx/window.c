@@ -1,6 +1,6 @@
 #include "onnx/window.h"
 
-#include "base/integer.h"
+#include "graph/dim.h"
 
 mica_status mc_onnx_read_list(const mc_onnx_node *n, const char *name, int want, int64_t otherwise,
                               int64_t *list) {
@@ -17,11 +17,13 @@ mica_status mc_onnx_read_list(const mc_onnx_node *n, const char *name, int want,
 
 /* Padding such that a result is as long as the operand over the stride. */
 static void pad_same(mc_onnx_window *w, int i, int64_t length, bool upper) {
-    int64_t out = (length + w->stride[i] - 1) / w->stride[i];
-    int64_t total = (out - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] + 1 - length;
-    total = mc_max(total, 0);
-    w->lo[i] = upper ? total / 2 : total - total / 2;
-    w->hi[i] = total - w->lo[i];
+    int64_t last = mc_dim_sub(mc_dim_div_up(length, w->stride[i]), 1);
+    int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
+    int64_t total = mc_dim_sub(mc_dim_add(mc_dim_mul(last, w->stride[i]), reach), length);
+    total = reach == 1 ? 0 : mc_dim_compute(MC_DIM_MAX, total, 0);
+    int64_t half = mc_dim_div(total, 2);
+    w->lo[i] = upper ? half : mc_dim_sub(total, half);
+    w->hi[i] = mc_dim_sub(total, w->lo[i]);
 }
 
 mica_status mc_onnx_read_window(const mc_onnx_node *n, const int64_t *kernel, mc_onnx_window *w) {

@@ -51,10 +51,15 @@ MC_GRADIENT(fft, fft_vjp, mc_linear_jvp);
 
 /* ---- along one axis ---- */
 
-static double scale_of(mica_fft_norm norm, bool inverse, int64_t n) {
-    if (norm == MICA_FFT_ORTHO) return 1 / sqrt((double)n);
-    bool scaled = norm == (inverse ? MICA_FFT_BACKWARD : MICA_FFT_FORWARD);
-    return scaled ? 1 / (double)n : 1;
+/* The scale, f32 []; MICA_NONE: there is none. */
+static mica_array scale_of(mica_scope *s, mica_fft_norm norm, bool inverse, int64_t n) {
+    bool ortho = norm == MICA_FFT_ORTHO;
+    if (!ortho && norm != (inverse ? MICA_FFT_BACKWARD : MICA_FFT_FORWARD)) return MICA_NONE;
+    if (!mc_dim_has_symbols(n))
+        return mica_f32(s, (float)(1 / (ortho ? sqrt((double)n) : (double)n)));
+    mica_array points = mica_scalar(s, (double)n, MICA_F32);
+    if (ortho) points = mica_sqrt(s, points);
+    return mica_divide(s, mica_f32(s, 1), points);
 }
 
 /* x cut, or with zeros behind it, to n elements along an axis. */
@@ -62,28 +67,35 @@ static mica_array with_length(mica_scope *s, mica_array x, int axis, int64_t n) 
     int64_t length = mica_array_dim(x, axis), before[MICA_MAX_NDIM] = {0},
             after[MICA_MAX_NDIM] = {0};
     if (length == n) return x;
-    if (mc_dim_less(n, length)) return mica_slice_axis(s, x, axis, 0, n);
-    after[axis] = mc_dim_sub(n, length);
+    int64_t kept = mc_dim_compute(MC_DIM_MIN, n, length);
+    if (kept != length) x = mica_slice_axis(s, x, axis, 0, kept);
+    if (kept == n) return x;
+    after[axis] = mc_dim_sub(n, kept);
     return mica_pad(s, x, before, after, mica_scalar(s, 0, mica_array_dtype(x)));
 }
 
 /* x c64 along its last axis, which has all its elements. */
-static mica_array transform_rows(mica_scope *s, mica_array x, bool inverse, double scale) {
+static mica_array transform_rows(mica_scope *s, mica_array x, bool inverse, mica_fft_norm norm) {
     if (!mica_valid(x)) return mc_invalid(s);
     int64_t n = mica_array_dim(x, -1);
-    const int64_t rows[3] = {mc_dim_div(mica_array_size(x), n), n, 2};
+    int64_t count = 1;
     if (mica_array_size(x) == 0) return x;
+    for (int k = 0; k < mica_array_ndim(x) - 1; k++)
+        count = mc_dim_mul(count, mica_array_dim(x, k));
+    const int64_t rows[3] = {count, n, 2};
+    mica_array scale = scale_of(s, norm, inverse, n);
     mica_array y = mica_reshape(s, mc_complex_pairs(s, x), rows, 3);
     y = mc_record(s, MC_OP_FFT, &(mc_attr_fft){inverse}, &y, 1);
-    if (scale != 1) y = mica_multiply(s, y, mica_f32(s, (float)scale));
+    if (scale.scope) y = mica_multiply(s, y, scale);
     return mc_complex_of(s, y, mica_array_shape(x), mica_array_ndim(x));
 }
 
-/* Checks x and finds the axis. n: the number of points of the transform. */
+/* Checks x and finds the axis. n: the number of points of the transform; one with symbols is
+ * checked when they get their values. */
 static bool find_axis(mica_scope *s, const char *name, mica_array x, int axis, int64_t n, int *at) {
     if (!mc_operands_ok(s, name, &x, 1)) return false;
     if (!mc_find_axis(s, name, mc_layout_of(x), axis, at)) return false;
-    if (mc_dim_has_symbols(n)) return mica_valid(mc_need_number(s, name, n));
+    if (mc_dim_has_symbols(n)) return true;
     if (n >= 1 && n < MC_WINDOW_LIMIT) return true;
     mc_scope_fail(s, MICA_EINVAL, "%s: %lld points, 1 to 2^30 - 1 are possible", name,
                   (long long)n);
@@ -100,7 +112,7 @@ static mica_array along(mica_scope *s, const char *name, mica_array x, int64_t n
     n = points(x, axis, n);
     if (!find_axis(s, name, x, axis, n, &at)) return mc_invalid(s);
     x = mica_moveaxis(s, mica_astype(s, with_length(s, x, at, n), MICA_C64), at, -1);
-    x = transform_rows(s, x, inverse, scale_of(norm, inverse, n));
+    x = transform_rows(s, x, inverse, norm);
     return mica_moveaxis(s, x, -1, at);
 }
 
@@ -111,7 +123,7 @@ static mica_array real_along(mica_scope *s, const char *name, mica_array x, int6
         return mc_scope_fail(s, MICA_EDTYPE, "%s: x must be of real numbers; use fft", name);
     n = points(x, axis, n);
     x = along(s, name, x, n, axis, norm, false);
-    return mica_slice_axis(s, x, axis, 0, n / 2 + 1);
+    return mica_slice_axis(s, x, axis, 0, mc_dim_add(mc_dim_div(n, 2), 1));
 }
 
 /* The spectrum of real numbers from its first half. */
@@ -120,11 +132,11 @@ static mica_array inverse_real_along(mica_scope *s, const char *name, mica_array
     int at;
     if (n == 0) n = mc_dim_mul(2, mc_dim_sub(mica_array_dim(x, axis), 1));
     if (!find_axis(s, name, x, axis, n, &at)) return mc_invalid(s);
-    int64_t bins = n / 2 + 1;
+    int64_t bins = mc_dim_add(mc_dim_div(n, 2), 1);
     x = mica_moveaxis(s, mica_astype(s, with_length(s, x, at, bins), MICA_C64), at, -1);
-    mica_array rest = mica_slice_axis(s, x, -1, 1, n - bins + 1);
+    mica_array rest = mica_slice_axis(s, x, -1, 1, mc_dim_add(mc_dim_sub(n, bins), 1));
     const mica_array both[2] = {x, mica_conjugate(s, mica_flip(s, rest, -1))};
-    x = transform_rows(s, mica_concatenate(s, both, 2, -1), true, scale_of(norm, true, n));
+    x = transform_rows(s, mica_concatenate(s, both, 2, -1), true, norm);
     return mica_moveaxis(s, mica_real(s, x), -1, at);
 }
 

@@ -191,7 +191,7 @@ mica_array mica_gather_qmm(mica_scope *s, mica_array x, mica_array codes, mica_a
 
 mica_array mc_gather_qmm(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
                          mica_array biases, mica_quant quant, mica_array lhs_indices,
-                         mica_array rhs_indices, bool fast) {
+                         mica_array rhs_indices, int fast) {
     const mica_array in[6] = {x, codes, scales, biases, lhs_indices, rhs_indices};
     mc_attr_quant attr = {quant.mode, quant.bits, quant.group_size, 1, 0, fast};
     return mc_record(s, MC_OP_GATHER_QMM, &attr, in, 6);

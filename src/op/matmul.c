@@ -42,12 +42,13 @@ static mica_status matmul_infer(const void *attr, const mc_layout *const *in, in
         return mc_fail(MICA_ESHAPE, "matmul: %s and %s: both need two axes or more",
                        mc_layout_text(a, text_a), mc_layout_text(b, text_b));
     int64_t k = a->shape[a->ndim - 1];
+    char text_k[2][MC_DIM_TEXT];
     if (k != b->shape[b->ndim - 2])
         return mc_fail(MICA_ESHAPE,
-                       "matmul: %s and %s: the last axis of a (%lld) and the second last of b "
-                       "(%lld) differ",
-                       mc_layout_text(a, text_a), mc_layout_text(b, text_b), (long long)k,
-                       (long long)b->shape[b->ndim - 2]);
+                       "matmul: %s and %s: the last axis of a (%s) and the second last of b (%s) "
+                       "differ",
+                       mc_layout_text(a, text_a), mc_layout_text(b, text_b),
+                       mc_dim_text(k, text_k[0]), mc_dim_text(b->shape[b->ndim - 2], text_k[1]));
     return batch_shape(a, b, out);
 }
 

@@ -125,11 +125,13 @@ static mc_window window_along(const mica_window_options *o, mica_array x, int ax
 /* Elements that the last window lacks where the number of windows is rounded up. A window that
  * begins behind the elements of x is none. */
 static int64_t missing_elements(const mc_window *w) {
-    int64_t room = mc_window_base(w) + w->lo + w->hi - mc_window_reach(w);
-    if (room < 0 || room % w->stride == 0) return 0;
-    int64_t begin = (room / w->stride + 1) * w->stride;
-    if (begin >= mc_window_base(w) + w->lo) return 0;
-    return begin + mc_window_reach(w) - (mc_window_base(w) + w->lo + w->hi);
+    int64_t begins = mc_dim_add(mc_window_base(w), w->lo), padded = mc_dim_add(begins, w->hi);
+    int64_t room = mc_dim_sub(padded, mc_window_reach(w));
+    if (mc_dim_sign(room) < 0 || w->stride == 1) return 0;
+    int64_t last = mc_dim_compute(MC_DIM_MIN, mc_dim_div_up(room, w->stride),
+                                  mc_dim_sub(mc_dim_div_up(begins, w->stride), 1));
+    int64_t used = mc_dim_add(mc_dim_mul(last, w->stride), mc_window_reach(w));
+    return mc_dim_compute(MC_DIM_MAX, mc_dim_sub(used, padded), 0);
 }
 
 /* How many elements the windows along an axis have, f32 [1.., count, 1..]; more: elements behind
@@ -145,7 +147,7 @@ static mica_array counts_along(mica_scope *s, const mc_window *w, int64_t more, 
         part.base = 1;
         part.lo = part.hi = 0;
     }
-    part.hi += more;
+    part.hi = mc_dim_add(part.hi, more);
     shape[axis] = part.length;
     return record(s, mica_ones(s, shape, ndim, MICA_F32), MICA_WINDOW_SUM, axis, &part);
 }
@@ -177,15 +179,13 @@ mica_array mica_reduce_window(mica_scope *s, mica_array x, mica_window_kind kind
         mc_window w = window_along(o, x, axis);
         if (mc_window_check("reduce_window", &w, axis) != MICA_OK)
             return mc_fail_in(s, MICA_EINVAL);
-        if (o->ceil && mc_dim_has_symbols(w.length) && w.stride > 1)
-            return mc_need_number(s, "reduce_window with ceil", w.length);
-        int64_t more = o->ceil && !mc_dim_has_symbols(w.length) ? missing_elements(&w) : 0;
+        int64_t more = o->ceil ? missing_elements(&w) : 0;
         if (w.size == 1 && w.stride == 1 && w.base == 1 && w.lo == 0 && w.hi == 0) continue;
         if (mean) {
             mica_array n = counts_along(s, &w, more, o->exclude_padding, axis, ndim);
             count = mica_valid(count) ? mica_multiply(s, count, n) : n;
         }
-        w.hi += more;
+        w.hi = mc_dim_add(w.hi, more);
         y = record(s, y, each, axis, &w);
     }
     if (mica_valid(count)) y = mica_divide(s, y, count);
@@ -208,8 +208,8 @@ mica_array mica_pool(mica_scope *s, mica_array x, int spatial, mica_window_kind 
         mc_window w = {.size = options->kernel[k], .dilation = or_one(options->dilation[k])};
         int64_t lo = options->padding_lo[k], hi = options->padding_hi[k];
         if (w.size < 1 || w.size >= MC_WINDOW_LIMIT || w.dilation >= MC_WINDOW_LIMIT ||
-            w.dilation < 1 || lo < 0 || hi < 0 || lo >= mc_window_reach(&w) ||
-            hi >= mc_window_reach(&w))
+            w.dilation < 1 || mc_dim_sign(lo) < 0 || mc_dim_sign(hi) < 0 ||
+            mc_dim_less(mc_window_reach(&w) - 1, lo) || mc_dim_less(mc_window_reach(&w) - 1, hi))
             return mc_scope_fail(s, MICA_EINVAL,
                                  "pool: spatial axis %d: kernel %lld must be 1 or more, padding "
                                  "%lld and %lld at least 0 and less than a window",

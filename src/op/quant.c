@@ -305,7 +305,7 @@ mica_array mica_dequantize(mica_scope *s, mica_array codes, mica_array scales, m
 }
 
 static mica_array record_matmul(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
-                                mica_array biases, mica_quant quant, bool transpose, bool fast) {
+                                mica_array biases, mica_quant quant, bool transpose, int fast) {
     mica_array in[4] = {x, codes, scales, biases};
     mc_attr_quant attr = {quant.mode, quant.bits, quant.group_size, transpose, 0, fast};
     return mc_record(s, MC_OP_QUANTIZED_MATMUL, &attr, in, 4);
@@ -313,11 +313,11 @@ static mica_array record_matmul(mica_scope *s, mica_array x, mica_array codes, m
 
 mica_array mica_quantized_matmul(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
                                  mica_array biases, mica_quant quant, bool transpose) {
-    return record_matmul(s, x, codes, scales, biases, quant, transpose, false);
+    return record_matmul(s, x, codes, scales, biases, quant, transpose, 0);
 }
 
 mica_array mc_quantized_matmul(mica_scope *s, mica_array x, mica_array codes, mica_array scales,
-                               mica_array biases, mica_quant quant, bool fast) {
+                               mica_array biases, mica_quant quant, int fast) {
     return record_matmul(s, x, codes, scales, biases, quant, true, fast);
 }
 

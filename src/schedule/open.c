@@ -15,6 +15,14 @@ enum { ROWS = 16, STEP_TOKENS = 512, QUEUE = 256 };
 
 /* ---- opening ---- */
 
+/* Tells the other ranks that a lane ends, and closes it. */
+static void end_lane(mc_lane **lane, mc_lead **lead) {
+    mc_lead_say(*lead, MC_LEAD_END, NULL, 0);
+    (void)mc_lead_send(*lead); /* it fails where the team is broken */
+    mc_lead_close(lead);
+    mc_lane_close(lane);
+}
+
 static mica_status refuse_drafts(int draft_tokens) {
     return mc_fail(MICA_EINVAL, "draft_tokens %d: want 1 to %d, or 0 for none", draft_tokens,
                    MC_DRAFT_MAX);
@@ -38,6 +46,10 @@ static mica_status take_options(mc_schedule *s, const mc_schedule_options *o) {
         .draft_tokens = o->draft_tokens,
         .notice = o->notice,
         .notice_user = o->notice_user,
+        .kv_events = o->kv_events,
+        .lead = o->lead,
+        .lane = o->lane,
+        .lanes = o->lanes ? o->lanes : 1,
     };
     return MICA_OK;
 }
@@ -56,18 +68,6 @@ static void describe(mc_schedule *s) {
     s->said.stop_count = s->local->stop_count;
 }
 
-/* A quarter of the device's memory, three quarters of what is free of it, or what all rows can use,
- * whichever is least. Rows can use a quarter more than their tokens, for blocks that are not full.
- */
-static uint64_t default_budget(const mc_schedule *s) {
-    uint64_t row = mica_model_cache_bytes(s->model, s->said.room);
-    uint64_t limit = mc_device_memory_bytes(s->local->device) / 4;
-    uint64_t left = mc_device_free_bytes(s->local->device) / 4 * 3,
-             rows = (uint64_t)s->options.rows;
-    if (left < limit) limit = left;
-    return row && row < limit / rows ? row * rows + row * rows / 4 : limit;
-}
-
 /* How many tokens the budget is enough for, in one answer. */
 static int64_t find_fit(const mc_schedule *s) {
     int64_t low = 0, high = INT32_MAX;
@@ -82,9 +82,11 @@ static int64_t find_fit(const mc_schedule *s) {
 }
 
 static mica_status open_rows(mc_schedule *s) {
-    if (!s->options.cache_bytes) s->options.cache_bytes = default_budget(s);
-    s->stats.cache_budget = s->options.cache_bytes;
     MC_TRY(mc_rows_open(s));
+    s->stats.cache_budget = s->options.cache_bytes;
+    const mc_kv_pool *pool = s->rows.model.pool;
+    s->stats.block_tokens = pool->block;
+    s->stats.cache_tokens = pool->n_groups ? pool->blocks / pool->n_groups * pool->block : 0;
     s->fit = find_fit(s);
     if (s->fit > 1) return MICA_OK;
     return mc_fail(MICA_EINVAL, "cache_bytes %llu: not enough for an answer",
@@ -98,17 +100,78 @@ static bool init_lock(mc_schedule *s) {
     return false;
 }
 
+/* ---- lanes ---- */
+
+/* Events of caches would be told by several threads, of caches that know nothing of each other. */
+static void share_among_lanes(mc_schedule *s) {
+    mc_schedule_options *o = &s->options;
+    uint64_t lanes = 1;
+    if (o->lead && !o->kv_events.stored) lanes = (uint64_t)mc_lane_count(s->local, o->rows);
+    o->lanes = (int)lanes;
+    o->rows = (o->rows + o->lanes - 1) / o->lanes;
+    o->queue = (o->queue + lanes - 1) / lanes;
+    o->cache_bytes /= lanes;
+}
+
+static void lane_is_broken(void *team) {
+    (void)mc_team_break(team, MICA_EDEVICE);
+}
+
+/* Opens the next lane, with the other ranks, and its schedule. */
+static mica_status open_lane(mc_schedule *s, uint64_t cache_bytes, mc_schedule **out) {
+    mc_lane *lane;
+    mc_lead *lead = s->options.lead, *own;
+    mc_lead_say(lead, MC_LEAD_OPEN_LANE, NULL, 0);
+    mica_status status = mc_lead_send(lead);
+    if (status == MICA_OK) status = mc_lane_open(s->local, &lane);
+    (void)mc_lead_done(lead, status);
+    mc_lead_rest(lead);
+    MC_TRY(status);
+    mc_team_watch(lane->team, lane_is_broken, mc_lead_team(lead));
+    mc_schedule_options options = s->options;
+    options.lane = &lane->local;
+    options.cache_bytes = cache_bytes;
+    if (s->adapts) options.step_tokens = 0;
+    status = mc_lead_open(lane->team, MC_LANE_MODEL, &own);
+    options.lead = own;
+    if (status == MICA_OK) status = mc_schedule_open(s->model, &options, out);
+    if (status == MICA_OK) {
+        (*out)->lane = lane;
+        return status;
+    }
+    if (!own) (void)mc_team_break(lane->team, status);
+    end_lane(&lane, &own);
+    return status;
+}
+
+static mica_status open_lanes(mc_schedule *s, uint64_t cache_bytes) {
+    mica_status status = MICA_OK;
+    for (int i = 1; i < s->options.lanes && status == MICA_OK; i++) {
+        mc_schedule *next = NULL;
+        status = open_lane(s, cache_bytes, &next);
+        if (!next) continue;
+        next->beside = s->beside;
+        s->beside = next;
+    }
+    return status;
+}
+
 static mica_status open_parts(mc_schedule *s, const mc_schedule_options *options) {
     MC_TRY(take_options(s, options));
-    if (mc_model_local(s->model, &s->local) != MICA_OK) {
+    if (s->options.lane)
+        s->local = s->options.lane;
+    else if (mc_model_local(s->model, &s->local) != MICA_OK) {
         s->local = NULL;
         s->options.rows = 1;
     }
+    if (s->local && !s->options.lane) share_among_lanes(s);
     describe(s);
     s->stats.rows = (size_t)s->options.rows;
     s->stats.queue = s->options.queue;
     s->fit = INT64_MAX;
+    uint64_t cache_bytes = s->options.cache_bytes; /* before ranks agree */
     if (s->local) MC_TRY(open_rows(s));
+    if (!s->options.lane && s->options.lanes > 1) MC_TRY(open_lanes(s, cache_bytes));
     MC_TRY(mc_prefixes_open(s, options->prefix_folder));
     int error = mc_thread_start(&s->thread, mc_schedule_work, s);
     if (error != 0)
@@ -153,6 +216,7 @@ static void close_schedule(mc_schedule **schedule, bool save) {
     if (!schedule || !*schedule) return;
     mc_schedule *s = *schedule;
     *schedule = NULL;
+    close_schedule(&s->beside, save);
     pthread_mutex_lock(&s->lock);
     atomic_store(&s->stop, true);
     if (s->turn) mica_stream_cancel(s->turn);
@@ -161,6 +225,7 @@ static void close_schedule(mc_schedule **schedule, bool save) {
     if (s->started) pthread_join(s->thread, NULL);
     mc_prefixes_close(s, save && s->started && !s->cut_off);
     mc_rows_close(s);
+    if (s->lane) end_lane(&s->lane, &s->options.lead);
     mica_session_close(&s->session);
     mc_model_release(s->model);
     mc_schedule_release(s);
@@ -273,9 +338,24 @@ static void drop_constraints(const mc_request_options *options) {
     }
 }
 
+/* The lane that has the fewest answers and requests. */
+static mc_schedule *find_lane(mc_schedule *s) {
+    mc_schedule *best = s;
+    size_t least = SIZE_MAX;
+    for (; s; s = s->beside) {
+        pthread_mutex_lock(&s->lock);
+        size_t n = s->stats.running + s->stats.waiting;
+        pthread_mutex_unlock(&s->lock);
+        if (n < least) best = s;
+        if (n < least) least = n;
+    }
+    return best;
+}
+
 mica_status mc_schedule_submit(mc_schedule *s, const mc_request_options *options,
                                mc_request **out) {
     mc_request *request = NULL;
+    s = find_lane(s);
     mica_generate_options generate;
     *out = NULL;
     mica_status status = check_request(s, options, &generate);

@@ -30,6 +30,11 @@ static mica_status name_file(mc_schedule *s, const char *folder) {
 mica_status mc_prefixes_open(mc_schedule *s, const char *folder) {
     int64_t tokens;
     if (!folder || !s->local || !s->rows.model.pool->keeps) return MICA_OK;
+    if (s->options.lead) {
+        (void)mc_fail(MICA_EUNSUPPORTED, "the model is over several ranks");
+        tell(s, "prompts are not kept");
+        return MICA_OK;
+    }
     if (mc_folder_make_private(folder) != MICA_OK) {
         tell(s, "prompts are not kept");
         return MICA_OK;

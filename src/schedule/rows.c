@@ -2,6 +2,8 @@
 #include "base/alloc.h"
 #include "base/integer.h"
 #include "base/system.h"
+#include "device/device.h"
+#include "group/group.h"
 #include "schedule/state.h"
 
 #include <stdio.h>
@@ -58,31 +60,94 @@ static bool has_all_blocks(const mc_schedule *s, const mc_request *request) {
 
 /* ---- rows ---- */
 
+/* What a budget of this rank is as one of all stages of a pipeline, of which it has some layers. */
+static uint64_t of_all_stages(const mc_lm *lm, uint64_t bytes) {
+    uint64_t all = (uint64_t)lm->spec.n_layers, own = all - (uint64_t)(lm->before + lm->behind);
+    if (!own || bytes > UINT64_MAX / all) return UINT64_MAX;
+    return bytes * all / own;
+}
+
+/* A session's tokens at most. */
+static int64_t max_tokens(const mc_session_model *local) {
+    return local->context ? INT32_MAX : local->lm->spec.context;
+}
+
+uint64_t mc_rows_budget(const mica_model *model, const mc_session_model *local, int n_rows) {
+    uint64_t row = mica_model_cache_bytes(model, max_tokens(local)), rows = (uint64_t)n_rows;
+    uint64_t limit = mc_device_memory_bytes(local->device) / 4;
+    uint64_t left = mc_device_free_bytes(local->device) / 4 * 3;
+    if (left < limit) limit = left;
+    return row && row < limit / rows ? row * rows + row * rows / 4 : limit;
+}
+
+mica_status mc_rows_agree(mc_team *team, const mica_model *model, const mc_session_model *local,
+                          int rows, int lanes, uint64_t *budget) {
+    uint64_t bytes = *budget;
+    if (!bytes) bytes = mc_rows_budget(model, local, rows * lanes) / (uint64_t)lanes;
+    uint64_t own = of_all_stages(local->lm, bytes);
+    size_t size = (size_t)mica_group_size(mc_team_group(team));
+    uint64_t *all = mc_array_alloc(size, sizeof *all);
+    if (!all) return mc_group_end_on(mc_team_group(team), mc_fail_nomem("a schedule"));
+    mica_status status = mc_group_all_gather(mc_team_group(team), &own, sizeof own, all);
+    *budget = own;
+    for (size_t i = 0; status == MICA_OK && i < size; i++)
+        if (all[i] < *budget) *budget = all[i];
+    mc_free(all);
+    return status;
+}
+
 /* Copies of caches get as much of the host's memory as the caches of the device's, at most a
  * quarter. */
-static uint64_t swap_bytes(const mc_schedule *s) {
-    uint64_t limit = mc_memory_bytes() / 4, bytes = s->options.cache_bytes;
-    if (!s->local->far_memory) return 0;
-    return bytes < limit ? bytes : limit;
+static uint64_t swap_bytes(const mc_session_model *local, uint64_t budget) {
+    uint64_t limit = mc_memory_bytes() / 4;
+    if (!local->far_memory) return 0;
+    return budget < limit ? budget : limit;
+}
+
+mica_status mc_rows_open_pool(mc_session_model *model, int rows, uint64_t budget,
+                              const mc_kv_events *events) {
+    const mc_kv_pool_options options = {.bytes = budget,
+                                        .context = model->context,
+                                        .states = model->states,
+                                        .sessions = rows,
+                                        .swap_bytes = swap_bytes(model, budget),
+                                        .keep = mc_prefix_available(),
+                                        .events = events ? *events : (mc_kv_events){0}};
+    return mc_kv_pool_open(model->lm, model->device, &options, &model->pool);
 }
 
 static mica_status open_parts(mc_schedule *s) {
-    const mc_kv_pool_options options = {.bytes = s->options.cache_bytes,
-                                        .context = s->local->context,
-                                        .states = s->local->states,
-                                        .sessions = s->options.rows,
-                                        .swap_bytes = swap_bytes(s),
-                                        .keep = mc_prefix_available()};
-    s->rows.model = *s->local;
-    MC_TRY(mc_kv_pool_open(s->local->lm, s->local->device, &options, &s->rows.model.pool));
+    uint64_t *budget = &s->options.cache_bytes;
+    mc_lead *lead = s->options.lead;
+    if (lead)
+        MC_TRY(mc_rows_agree(mc_lead_team(lead), s->model, s->local, s->options.rows,
+                             s->options.lanes, budget));
+    else if (!*budget)
+        *budget = mc_rows_budget(s->model, s->local, s->options.rows);
+    MC_TRY(mc_rows_open_pool(&s->rows.model, s->options.rows, *budget, &s->options.kv_events));
     MC_TRY(mc_mask_worker_open(&s->rows.masks));
     return mc_batch_init(&s->rows.batch, &s->rows.model);
+}
+
+/* The same on all ranks. */
+static mica_status open_together(mc_schedule *s) {
+    mc_lead *lead = s->rows.model.lead = s->options.lead;
+    if (!lead) return open_parts(s);
+    mc_lead_say(lead, MC_LEAD_OPEN_SCHEDULE,
+                (int64_t[]){s->options.rows, (int64_t)s->options.cache_bytes, s->options.lanes}, 3);
+    mica_status status = mc_lead_send(lead);
+    if (status == MICA_OK)
+        status = mc_group_outcome(mc_team_group(mc_lead_team(lead)), open_parts(s));
+    (void)mc_lead_done(lead, status);
+    mc_lead_rest(lead);
+    return status;
 }
 
 mica_status mc_rows_open(mc_schedule *s) {
     s->rows.n = 2 * s->options.rows;
     s->rows.rows = mc_calloc((size_t)s->rows.n, sizeof *s->rows.rows);
-    return s->rows.rows ? open_parts(s) : mc_fail_nomem("a schedule");
+    s->rows.model = *s->local;
+    return s->rows.rows ? open_together(s) : mc_fail_nomem("a schedule");
 }
 
 void mc_rows_close(mc_schedule *s) {
@@ -92,6 +157,10 @@ void mc_rows_close(mc_schedule *s) {
     mc_batch_deinit(&s->rows.batch);
     mc_mask_worker_close(&s->rows.masks);
     mc_kv_pool_close(&s->rows.model.pool);
+    mc_lead_say(s->rows.model.lead, MC_LEAD_CLOSE_SCHEDULE, NULL, 0);
+    (void)mc_lead_send(s->rows.model.lead); /* it fails where the team is broken */
+    mc_lead_done_with(s->rows.model.lead, 0);
+    mc_lead_rest(s->rows.model.lead);
     mc_free(s->rows.rows);
 }
 
@@ -488,6 +557,7 @@ typedef struct step {
     int64_t counts[MC_MAX_ROWS]; /* tokens of each row, for which there is room */
     size_t n;
     int32_t ids[MC_MAX_ROWS]; /* of all rows, one row's after the other's */
+    mc_device_draw draws[MC_MAX_ROWS];
 } step;
 
 /* Hands out all tokens that are computed, and collects the rows that need another. */
@@ -528,8 +598,7 @@ static void reserve_row(mc_schedule *s, step *t, size_t i) {
 static void reserve_guesses(step *t, size_t i, int64_t count) {
     mc_session *session = t->sessions[i];
     if (!mc_cache_can_reserve(&session->cache, count)) return;
-    if (mc_cache_reserve(&session->cache, session->scope, count, count) == MICA_OK)
-        t->counts[i] = count;
+    if (mc_session_reserve_more(session, count) == MICA_OK) t->counts[i] = count;
 }
 
 /* Makes room for a token in each row; those of a follower have it. Rows without room pause, or
@@ -562,14 +631,14 @@ static bool keep_followed(const mc_schedule *s, step *t) {
     return all;
 }
 
-/* Whether another step may be launched over the best tokens of this one, for which there must be
- * room in all rows. */
+/* Whether another step may be launched over the tokens that the device chooses after this one, for
+ * which there must be room in all rows. */
 static bool may_follow(const mc_schedule *s, const step *t) {
-    if (!s->local->device->backend->late) return false;
+    if (!s->local->device->backend->late || s->rows.model.lead) return false;
     for (size_t i = 0; i < t->n; i++) {
         mc_session *session = t->sessions[i];
         if (!mc_stream_goes_on(t->rows[i]->stream) || !mc_cache_can_reserve(&session->cache, 2) ||
-            mc_cache_reserve(&session->cache, session->scope, 2, 2) != MICA_OK)
+            mc_session_reserve_more(session, 2) != MICA_OK)
             return false;
     }
     return true;
@@ -617,8 +686,10 @@ static void compute(mc_schedule *s, const step *t) {
     if (status != MICA_OK && t->n == 1) leave_with_error(s, t->rows[0], status);
     if (status != MICA_OK && t->n > 1) compute_alone(s, t, status);
     uint64_t took = mc_now_us() - start;
-    for (size_t i = 0; i < t->n; i++)
+    for (size_t i = 0; i < t->n; i++) {
+        t->sessions[i]->draw = NULL;
         t->rows[i]->decode_us += took;
+    }
     mc_schedule_count_step(s, t->n);
 }
 
@@ -627,6 +698,8 @@ static void decode(mc_schedule *s, step *t) {
     bool all = keep_followed(s, t);
     reserve(s, t);
     s->rows.batch.follow = all && may_follow(s, t);
+    for (size_t i = 0; i < t->n; i++)
+        mc_stream_plan_draw(t->rows[i]->stream, &t->draws[i]);
     for (size_t i = 0; i < t->n; i++)
         mc_stream_mask_ahead(t->rows[i]->stream);
     guess(t);
@@ -659,5 +732,6 @@ void mc_rows_step(mc_schedule *s) {
     collect(s, &t);
     if (!t.n) mc_batch_drop_follower(&s->rows.batch); /* its rows are over */
     read_texts(s);
+    mc_lead_rest(s->rows.model.lead);
     count_cache(s);
 }

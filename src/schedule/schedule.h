@@ -26,6 +26,9 @@
  * equal ones the one that has waited longest. A request that was overtaken by 8 others, in the
  * queue or while it pauses, counts one priority higher, so none waits for ever.
  *
+ * Of a model that is a pipeline over ranks it has as many lanes as stages (schedule/lane.h), each
+ * with its part of the rows and of the caches. A request is of the lane that has the fewest.
+ *
  * A model of an engine that computes elsewhere gets its requests one after another.
  *
  * Threads: all functions may be called from any thread, those of one request until it is closed.
@@ -36,6 +39,7 @@
 
 #include "base/status.h"
 #include "session/constraint.h"
+#include "session/pool.h"
 
 #include <mica/model.h>
 
@@ -59,6 +63,15 @@ typedef struct mc_schedule_options {
      * within mc_schedule_open and mc_schedule_close. May be NULL. */
     void (*notice)(void *user, const char *text);
     void *notice_user;
+    /* Told of what the caches keep of texts: in the schedule's thread, and of their end within
+     * mc_schedule_close. */
+    mc_kv_events kv_events;
+    /* Of a model over ranks: tells the others what the schedule does (session/lead.h), and outlives
+     * it. NULL: the model is in this process. */
+    struct mc_lead *lead;
+    /* Of a lane that a schedule opens for itself: what it computes with, among how many lanes. */
+    const struct mc_session_model *lane;
+    int lanes;
 } mc_schedule_options;
 
 /* How a choice ended. Valid during the call. */
@@ -184,6 +197,8 @@ typedef struct mc_schedule_stats {
     uint64_t refused_context, refused_busy, refused_other;  /* requests */
     uint64_t cache_bytes, kept_bytes,
         cache_budget;            /* of rows; of prefixes that none uses; of all */
+    int64_t block_tokens;        /* of a block of the caches */
+    int64_t cache_tokens;        /* that all blocks have room for, of one text */
     mc_seconds queue_time;       /* from a submission to its row; of choices */
     mc_seconds first_token_time; /* from a submission to the first token of a choice */
     mc_seconds token_time;       /* between two tokens of a choice */

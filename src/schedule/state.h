@@ -5,6 +5,7 @@
 #ifndef SCHEDULE_STATE_H
 #define SCHEDULE_STATE_H
 
+#include "schedule/lane.h"
 #include "schedule/request.h"
 #include "session/answer.h"
 #include "session/stream.h"
@@ -41,6 +42,8 @@ typedef struct mc_rows {
 
 struct mc_schedule {
     atomic_uint count;             /* its handle, and requests */
+    mc_lane *lane;                 /* of a schedule beside the first one; NULL: it is that */
+    mc_schedule *beside;           /* of the next lane; NULL: there is none */
     const mica_model *model;       /* held while the thread lives */
     const mc_session_model *local; /* NULL: another engine computes */
     mc_schedule_options options;   /* without zeros */
@@ -99,6 +102,21 @@ void mc_schedule_count_masks(mc_schedule *s, mc_mask_times times);
 /* Opens and closes the rows. After an error they must be closed, too. errors  MICA_ENOMEM */
 mica_status mc_rows_open(mc_schedule *s);
 void mc_rows_close(mc_schedule *s);
+
+/* A quarter of the device's memory, three quarters of what is free of it, or what all rows can use,
+ * whichever is least. Rows can use a quarter more than their tokens, for blocks that are not full.
+ */
+uint64_t mc_rows_budget(const mica_model *model, const mc_session_model *local, int rows);
+
+/* Sets the budget of the caches of one of `lanes`, 0 for the default, to the least that any rank of
+ * a team has. errors  MICA_EDEVICE; MICA_ENOMEM */
+mica_status mc_rows_agree(mc_team *team, const mica_model *model, const mc_session_model *local,
+                          int rows, int lanes, uint64_t *budget);
+
+/* Opens the pool of a model for so many rows. events: NULL: none. errors  those of mc_kv_pool_open
+ */
+mica_status mc_rows_open_pool(mc_session_model *model, int rows, uint64_t budget,
+                              const mc_kv_events *events);
 
 /* Blocks that an answer of so many tokens needs, and those of the pool. */
 int64_t mc_rows_needed(const mc_schedule *s, int64_t tokens);

@@ -69,10 +69,58 @@ void mc_schedule_count_masks(mc_schedule *s, mc_mask_times times) {
     pthread_mutex_unlock(&s->lock);
 }
 
-void mc_schedule_get_stats(mc_schedule *s, mc_schedule_stats *stats) {
+static void copy_stats(mc_schedule *s, mc_schedule_stats *stats) {
     pthread_mutex_lock(&s->lock);
     *stats = s->stats;
     pthread_mutex_unlock(&s->lock);
+}
+
+static void add_seconds(mc_seconds *to, const mc_seconds *more) {
+    for (int i = 0; i <= MC_SCHEDULE_BOUNDS; i++)
+        to->counts[i] += more->counts[i];
+    to->count += more->count;
+    to->sum += more->sum;
+}
+
+/* Adds another lane's; a text is of one lane, so block_tokens and cache_tokens stay. */
+static void add_stats(mc_schedule_stats *to, const mc_schedule_stats *more) {
+    size_t *const sizes[] = {&to->rows, &to->queue, &to->running, &to->waiting, &to->paused};
+    const size_t more_sizes[] = {more->rows, more->queue, more->running, more->waiting,
+                                 more->paused};
+    uint64_t *const counts[] = {&to->steps,           &to->step_rows,        &to->prompt_tokens,
+                                &to->cached_tokens,   &to->generated_tokens, &to->drafted_tokens,
+                                &to->accepted_tokens, &to->pauses,           &to->swaps,
+                                &to->swapped_bytes,   &to->stopped,          &to->length,
+                                &to->cancelled,       &to->timed_out,        &to->failed,
+                                &to->refused_context, &to->refused_busy,     &to->refused_other,
+                                &to->cache_bytes,     &to->kept_bytes,       &to->cache_budget};
+    const uint64_t more_counts[] = {
+        more->steps,           more->step_rows,        more->prompt_tokens,
+        more->cached_tokens,   more->generated_tokens, more->drafted_tokens,
+        more->accepted_tokens, more->pauses,           more->swaps,
+        more->swapped_bytes,   more->stopped,          more->length,
+        more->cancelled,       more->timed_out,        more->failed,
+        more->refused_context, more->refused_busy,     more->refused_other,
+        more->cache_bytes,     more->kept_bytes,       more->cache_budget};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        *sizes[i] += more_sizes[i];
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        *counts[i] += more_counts[i];
+    to->mask_seconds += more->mask_seconds;
+    to->mask_wait_seconds += more->mask_wait_seconds;
+    add_seconds(&to->queue_time, &more->queue_time);
+    add_seconds(&to->first_token_time, &more->first_token_time);
+    add_seconds(&to->token_time, &more->token_time);
+    add_seconds(&to->total_time, &more->total_time);
+}
+
+void mc_schedule_get_stats(mc_schedule *s, mc_schedule_stats *stats) {
+    copy_stats(s, stats);
+    while ((s = s->beside)) {
+        mc_schedule_stats more;
+        copy_stats(s, &more);
+        add_stats(stats, &more);
+    }
 }
 
 double mc_schedule_retry_seconds(mc_schedule *s) {

@@ -258,8 +258,8 @@ static bool check_head(mica_server *server, struct MHD_Connection *connection, m
     if (failure->status || !check_packing(http, head.packing)) return false;
     if (length > limit)
         return mc_failure_set(failure, 413, "body_too_large", NULL,
-                              "the body has %.20s bytes; the limit is %" PRIu64 " (--max-body)",
-                              head.length, limit);
+                              "the body has %.20s bytes; the limit is %" PRIu64, head.length,
+                              limit);
     return true;
 }
 
@@ -277,7 +277,7 @@ static bool add_body(mica_server *server, mc_exchange *http, const char *data, s
     uint64_t limit = server->options.max_body;
     if (!http->failure.status && http->body.len + size > limit)
         mc_failure_set(&http->failure, 413, "body_too_large", NULL,
-                       "the body has more than %" PRIu64 " bytes (--max-body)", limit);
+                       "the body has more than %" PRIu64 " bytes, which is the limit", limit);
     else if (!http->failure.status && atomic_load(&server->body_bytes) / MC_BODIES > limit)
         mc_failure_set(&http->failure, 503, "overloaded", NULL,
                        "too many large requests are under way");
@@ -370,7 +370,7 @@ static bool unpack(mc_exchange *http) {
     atomic_fetch_add(&http->server->body_bytes, http->counted);
     if (too_large)
         return mc_failure_set(&http->failure, 413, "body_too_large", NULL,
-                              "the body unpacks to more than %" PRIu64 " bytes (--max-body)",
+                              "the body unpacks to more than %" PRIu64 " bytes, which is the limit",
                               limit);
     if (status == MICA_EUNSUPPORTED)
         return mc_failure_set(&http->failure, 415, "unsupported_encoding", NULL, "%s",

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
 
 /* Numbers of a model, each under its own name and, for some, under vLLM's. */
 typedef struct number {
@@ -300,6 +301,53 @@ static void put_loads(page *p, mc_models *models) {
     put_plain(p, "mica_models", "gauge", "Models in memory", (double)p->count);
 }
 
+/* The caches' size, for gateways: Gateway API Inference Extension, model server protocol. */
+static void put_cache_config(page *p) {
+    static const char name[] = "vllm:cache_config_info";
+    head(p, name, "gauge", "Blocks of the caches, and their tokens");
+    for (size_t m = 0; m < p->count; m++) {
+        mc_schedule_stats stats;
+        char extra[96];
+        mc_schedule_get_stats(p->models[m]->schedule, &stats);
+        if (!stats.block_tokens) continue; /* another engine's */
+        snprintf(extra, sizeof extra, ",block_size=\"%" PRId64 "\",num_gpu_blocks=\"%" PRId64 "\"",
+                 stats.block_tokens, stats.cache_tokens / stats.block_tokens);
+        sample(p, name, "model_name", p->models[m]->name, extra, 1);
+    }
+}
+
+/* Adds a name to a list with commas. */
+static void add_name(page *p, mc_buffer *list, const char *name) {
+    p->failed = p->failed || (list->len && !mc_buffer_add_byte(list, ',')) ||
+                !mc_buffer_add_text(list, name);
+}
+
+/* Models with an adapter: those in memory, and those that requests wait for. */
+static void put_adapters(page *p, mc_models *models) {
+    static const char name[] = "vllm:lora_requests_info";
+    mc_buffer loaded = {0}, waiting = {0};
+    pthread_mutex_lock(&models->lock);
+    size_t most = models->loading.adapter_count;
+    if (models->loading.max_models > 0) most = (size_t)models->loading.max_models;
+    for (const mc_served *at = models->first; at; at = at->next) {
+        if (at->base && at->state == MC_SERVED_LOADED) add_name(p, &loaded, at->name);
+        if (at->base && at->waiting_count) add_name(p, &waiting, at->name);
+    }
+    pthread_mutex_unlock(&models->lock);
+    const char *texts[] = {mc_buffer_cstr(&loaded), mc_buffer_cstr(&waiting)};
+    p->failed = p->failed || !texts[0] || !texts[1];
+    head(p, name, "gauge", "Models with an adapter: in memory, and waited for; since 1970");
+    if (!p->failed)
+        p->failed =
+            !mc_buffer_printf(p->out, "%s{max_lora=\"%zu\",running_lora_adapters=", name, most) ||
+            !mc_json_put_text(p->out, texts[0]) ||
+            !mc_buffer_add_text(p->out, ",waiting_lora_adapters=") ||
+            !mc_json_put_text(p->out, texts[1]) ||
+            !mc_buffer_printf(p->out, "} %lld\n", (long long)time(NULL));
+    mc_buffer_deinit(&loaded);
+    mc_buffer_deinit(&waiting);
+}
+
 static bool metrics(mc_exchange *http) {
     mica_server *server = http->server;
     page p = {.out = &http->out};
@@ -318,6 +366,8 @@ static bool metrics(mc_exchange *http) {
         put_kinds(&p, "vllm:request_success_total", "Answers, by how they ended", "model_name",
                   "finished_reason", ends, 3);
         put_durations(&p, true);
+        put_cache_config(&p);
+        put_adapters(&p, &server->models);
     }
     mc_models_drop(&server->models, p.models, p.count);
     if (p.failed) return mc_failure_of(&http->failure, mc_fail_nomem("an answer"), NULL);
@@ -327,8 +377,9 @@ static bool metrics(mc_exchange *http) {
 
 static const mc_endpoint endpoints[] = {
     MC_ENDPOINT("GET", "/metrics", metrics, .flags = MC_ENDPOINT_AT_ONCE | MC_ENDPOINT_ALWAYS,
-                .help = "requests, tokens, caches and times in Prometheus' text format, as mica_*; "
-                        "with --vllm-metrics also under the names that vLLM made customary"),
+                .help =
+                    "requests, tokens, caches and times in Prometheus' text format, as mica_*; "
+                    "where the server is asked to, also under the names that vLLM made customary"),
 };
 
 const mc_endpoint_list mc_endpoints_metrics = {"Metrics", endpoints, COUNT(endpoints)};

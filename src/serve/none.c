@@ -23,6 +23,12 @@ mica_status mica_server_load(mica_server *server, const mica_loading_options *op
     return mc_fail(MICA_EINVAL, "mica_server_load: server is NULL");
 }
 
+mica_status mica_server_follow(const mica_loading_options *options) {
+    mica_server *server;
+    (void)options;
+    return mica_server_open(NULL, &server);
+}
+
 void mica_server_under_way(const mica_server *server, int *requests, int *batches) {
     (void)server;
     if (requests) *requests = 0;

@@ -20,6 +20,9 @@
 /* RESULT_SECONDS: how long a server that drains keeps the results of batches for who made them. */
 enum { HEAD_BYTES = 48 << 10, OWN_FILES = 128, DRAIN_MS = 10, RESULT_SECONDS = 30 };
 
+/* With other ranks: how long answers that were begun may take, and then their failures. */
+enum { TEAM_MS = 400, LOST_MS = 400 };
+
 /* Descriptors of a connection: the client's, and the front's pair. The library has let go of a
  * connection a little later than the front, which may have given it a new one by then. */
 enum { CONNECTION_FILES = 3, LATE_CONNECTIONS = 64 };
@@ -185,6 +188,14 @@ static mica_status open_threads(mica_server *server, const tls *files) {
     return status;
 }
 
+static mica_status open_events(mica_server *server, const mica_server_options *given) {
+    const mc_kv_publisher_options options = {given->kv_events, given->kv_events_replay,
+                                             given->kv_events_topic};
+    if (given->kv_events) return mc_kv_publisher_open(&options, &server->models.events);
+    if (!given->kv_events_replay && !given->kv_events_topic) return MICA_OK;
+    return mc_fail(MICA_EINVAL, "KV events: there is no endpoint to publish them at (kv_events)");
+}
+
 static mica_status open_server(mica_server *server, const mica_server_options *given) {
     tls files = {{0}, {0}};
     server->options = *given;
@@ -192,6 +203,7 @@ static mica_status open_server(mica_server *server, const mica_server_options *g
     MC_TRY(mc_listen_open(given->host, given->port, &server->listening));
     MC_TRY(check_address(server, given));
     MC_TRY(mc_guard_open(&server->guard, given, server->listening.port == 0));
+    MC_TRY(open_events(server, given));
     MC_TRY(open_pipe(server));
     const char *scheme = given->certificate ? "https://" : "http://";
     snprintf(server->address, sizeof server->address, "%s%s", server->listening.port ? scheme : "",
@@ -211,16 +223,22 @@ static void free_server(mica_server *server) {
         if (server->stop_pipe[i] >= 0) close(server->stop_pipe[i]);
     mc_guard_close(&server->guard);
     mc_models_deinit(&server->models);
+    mc_kv_publisher_close(&server->models.events);
     mc_response_store_deinit(&server->responses);
     if (server->files.shares) mc_file_store_deinit(&server->files);
     mc_free(server);
+}
+
+/* A rank is gone: what is under way fails, and the server ends. */
+static void on_broken(void *server) {
+    mica_server_stop(server);
 }
 
 mica_status mica_server_open(const mica_server_options *options, mica_server **out) {
     if (!out) return mc_fail(MICA_EINVAL, "mica_server_open: server is NULL");
     *out = NULL;
     mica_server_options given;
-    MC_TRY(MC_OPTIONS_COPY(mica_server_options, log_user, &given, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_server_options, kv_events_topic, &given, options));
     MC_TRY(mc_mhd_load());
     mica_server *server = mc_calloc(1, sizeof *server);
     if (!server) return mc_fail_nomem("a server");
@@ -249,7 +267,7 @@ mica_status mica_server_load(mica_server *server, const mica_loading_options *op
     mica_loading_options given;
     if (!server) return mc_fail(MICA_EINVAL, "mica_server_load: server is NULL");
     MC_TRY(MC_OPTIONS_COPY(mica_loading_options, memory_bytes, &given, options));
-    return mc_models_load(&server->models, &given);
+    return mc_models_load(&server->models, &given, on_broken, server);
 }
 
 const char *mica_server_address(const mica_server *server) {
@@ -269,6 +287,29 @@ static bool is_under_way(mica_server *server) {
     return requests > 0 || batches > 0 || mc_file_store_has_news(&server->files, RESULT_SECONDS);
 }
 
+/* Waits until nothing is under way, up to so long. false: something is */
+static bool wait_for_end(mica_server *server, int ms) {
+    for (; ms > 0 && is_under_way(server); ms -= DRAIN_MS)
+        poll(NULL, 0, DRAIN_MS);
+    return !is_under_way(server);
+}
+
+/* With other ranks there is no time to answer what was begun: who has started them kills them one
+ * second after it has told them to end, and the ranks of this one may have ended already. */
+static mica_status drain_team(mica_server *server) {
+    mc_team *team = server->models.team;
+    mica_status status = mc_team_check(team);
+    if (status == MICA_OK && wait_for_end(server, TEAM_MS)) return MICA_OK;
+    if (status == MICA_OK)
+        status =
+            mc_fail(MICA_ECANCELLED, "the server was stopped before all requests were answered");
+    char error[512];
+    snprintf(error, sizeof error, "%s", mica_last_error());
+    mc_team_give_up(team);
+    (void)wait_for_end(server, LOST_MS);
+    return mc_fail(status, "%s", error);
+}
+
 mica_status mica_server_run(mica_server *server) {
     if (!server) return mc_fail(MICA_EINVAL, "mica_server_run: server is NULL");
     struct pollfd stop = {.fd = server->stop_pipe[0], .events = POLLIN};
@@ -276,6 +317,7 @@ mica_status mica_server_run(mica_server *server) {
         if (poll(&stop, 1, -1) < 0 && errno != EINTR)
             return mc_fail_errno(errno, "cannot wait for the server's end");
     atomic_store(&server->draining, true);
+    if (server->models.team) return drain_team(server);
     while (atomic_load(&server->stops) < 2 && is_under_way(server))
         poll(NULL, 0, DRAIN_MS);
     if (atomic_load(&server->stops) < 2) return MICA_OK;

@@ -216,16 +216,6 @@ mica_status mc_cache_snapshot(mc_cache *cache, mica_scope *home, int64_t total, 
 
 /* ---- files ---- */
 
-/* Whether a layer has no slot, or an earlier one's. */
-static bool is_skipped(const mc_state_plan *plan, int layer) {
-    if (plan->places[layer].state == MC_NO_STATE) return true;
-    for (int i = 0; i < layer; i++)
-        if (plan->places[i].state == plan->places[layer].state &&
-            plan->places[i].slot == plan->places[layer].slot)
-            return true;
-    return false;
-}
-
 uint64_t mc_cache_saved_bytes(const mc_cache *cache, int64_t total) {
     uint64_t bytes = 0;
     for (int i = 0; i < cache->plan.n; i++)
@@ -236,7 +226,7 @@ uint64_t mc_cache_saved_bytes(const mc_cache *cache, int64_t total) {
 
 mica_status mc_cache_write(mc_cache *cache, int64_t total, mc_part_writer *w) {
     for (int i = 0; i < cache->plan.layers; i++) {
-        if (is_skipped(&cache->plan, i)) continue;
+        if (mc_state_plan_skips(&cache->plan, i)) continue;
         mc_state *state = cache->states[cache->plan.places[i].state];
         MC_TRY(state->kind->write(state, total, cache->plan.places[i].slot, w));
     }
@@ -247,7 +237,7 @@ mica_status mc_cache_read(mc_cache *cache, mica_scope *home, int64_t total, mc_p
     mica_status status = MICA_OK;
     cache->trail.lost = true;
     for (int i = 0; i < cache->plan.layers && status == MICA_OK; i++) {
-        if (is_skipped(&cache->plan, i)) continue;
+        if (mc_state_plan_skips(&cache->plan, i)) continue;
         mc_state *state = cache->states[cache->plan.places[i].state];
         status = state->kind->read(state, home, total, cache->plan.places[i].slot, r);
     }

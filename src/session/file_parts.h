@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -33,6 +34,7 @@ typedef struct mc_part_writer {
     const char *path; /* path of the file, for error texts */
     uint64_t sum;     /* checksum of the `size` bytes so far, without the size itself */
     size_t size;
+    bool whole; /* of keys and values all heads are written: ranks gather them */
 } mc_part_writer;
 
 /* Writes a part. errors  MICA_EIO */
@@ -46,6 +48,7 @@ typedef struct mc_part_reader {
     const char *kind, *name; /* "session file"; its path, for error texts */
     const char *data;
     size_t size, at; /* bytes, without the checksum */
+    bool whole;      /* of keys and values all heads are there: a rank takes its own */
 } mc_part_reader;
 
 /* Gives the next part, and skips the padding after it. errors  MICA_EFORMAT it is not all there */

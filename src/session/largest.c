@@ -1,5 +1,6 @@
 #include "session/largest.h"
 
+#include "exec/read.h"
 #include "model/lm.h"
 
 #include <mica/ops.h>
@@ -17,8 +18,8 @@ void mc_best_record(mica_scope *s, mica_array logits, mica_array arrays[MC_BEST_
 mica_status mc_best_read(const mica_array arrays[MC_BEST_ARRAYS], mc_best *best, size_t rows) {
     uint32_t ids[MC_MAX_ROWS];
     float logits[MC_MAX_ROWS];
-    MC_TRY(mica_read(arrays[0], ids, rows * sizeof *ids));
-    MC_TRY(mica_read(arrays[1], logits, rows * sizeof *logits));
+    MC_TRY(mc_read_part(arrays[0], 0, ids, rows * sizeof *ids));
+    MC_TRY(mc_read_part(arrays[1], 0, logits, rows * sizeof *logits));
     for (size_t i = 0; i < rows; i++)
         best[i] = (mc_best){(int32_t)ids[i], logits[i]};
     return MICA_OK;
@@ -47,14 +48,24 @@ static mica_array log_totals(mica_scope *s, mica_array x) {
     return mica_logsumexp(s, sums, &last, 1, true);
 }
 
-mica_array mc_largest_record(mica_scope *s, mica_array logits) {
-    mica_array x = mica_flatten(s, logits, 0, 1), ids;
-    mica_array values = mica_topk_indices(s, x, MC_LARGEST, -1, &ids);
-    const mica_array words[] = {mica_view(s, values, MICA_U32), ids,
-                                mica_view(s, log_totals(s, x), MICA_U32)};
+mc_largest_parts mc_largest_find(mica_scope *s, mica_array x) {
+    mc_largest_parts parts;
+    parts.values = mica_topk_indices(s, x, MC_LARGEST, -1, &parts.ids);
+    parts.log_total = log_totals(s, x);
+    return parts;
+}
+
+mica_array mc_largest_join(mica_scope *s, const mc_largest_parts *parts) {
+    const mica_array words[] = {mica_view(s, parts->values, MICA_U32), parts->ids,
+                                mica_view(s, parts->log_total, MICA_U32)};
     return mica_concatenate(s, words, 3, 1);
 }
 
+mica_array mc_largest_record(mica_scope *s, mica_array logits) {
+    const mc_largest_parts parts = mc_largest_find(s, mica_flatten(s, logits, 0, 1));
+    return mc_largest_join(s, &parts);
+}
+
 mica_status mc_largest_read(mica_array array, mc_largest *largest, size_t rows) {
-    return mica_read(array, largest, rows * sizeof *largest);
+    return mc_read_part(array, 0, largest, rows * sizeof *largest);
 }

@@ -43,4 +43,12 @@ double mc_largest_error(const mc_largest *largest);
 mica_array mc_largest_record(mica_scope *s, mica_array logits);
 mica_status mc_largest_read(mica_array array, mc_largest *largest, size_t rows);
 
+/* mc_largest_record in two: what is found in rows [rows, vocab], and the array made of it. */
+typedef struct mc_largest_parts {
+    mica_array values, ids, log_total; /* [rows, MC_LARGEST] f32 and u32, [rows, 1] f32 */
+} mc_largest_parts;
+
+mc_largest_parts mc_largest_find(mica_scope *s, mica_array rows);
+mica_array mc_largest_join(mica_scope *s, const mc_largest_parts *parts);
+
 #endif

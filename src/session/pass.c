@@ -3,6 +3,8 @@
 #include "base/map.h"
 #include "exec/program.h"
 #include "graph/graph.h"
+#include "group/group.h"
+#include "session/lead.h"
 
 /* Parameters beside the states': ids, positions, and ends if they are wished. */
 static size_t count_own_params(const mc_pass_rows *pass) {
@@ -166,9 +168,9 @@ static bool wants_logits(const mc_session_wish *wish) {
     return wish->wanted != MC_NO_LOGITS && (!wish->best || wish->both);
 }
 
-static size_t count_wanted(const mc_session_wish *wish) {
+size_t mc_session_wish_count(const mc_session_wish *wish) {
     if (wish->wanted == MC_NO_LOGITS) return 0;
-    return (wish->best ? (size_t)MC_BEST_ARRAYS : 0u) + (wish->fence != NULL) + wish->largest +
+    return (wish->best ? (size_t)MC_BEST_ARRAYS + (wish->fence != NULL) : 0u) + wish->largest +
            wants_logits(wish);
 }
 
@@ -176,16 +178,22 @@ static void record_wanted(mica_scope *s, const mc_session_wish *wish, mica_array
                           mica_array *results) {
     if (wish->wanted == MC_NO_LOGITS) return;
     if (wish->best) mc_best_record(s, forward, results);
-    if (wish->fence) results[MC_BEST_ARRAYS] = mica_astype(s, results[0], MICA_I32);
-    results += (wish->best ? MC_BEST_ARRAYS : 0) + (wish->fence != NULL);
+    if (wish->best && wish->fence) results[MC_BEST_ARRAYS] = mica_astype(s, results[0], MICA_I32);
+    results += wish->best ? MC_BEST_ARRAYS + (wish->fence != NULL) : 0;
     if (wish->largest) *results++ = mc_largest_record(s, forward);
     if (wants_logits(wish)) *results = forward;
 }
 
 /* ---- programs ---- */
 
+/* Results that nobody reads: of a stage of a pipeline, that it has taken and passed on. */
+static size_t count_signs(const mc_pass_rows *pass) {
+    return pass->lm->stages && pass->wish.wanted == MC_NO_LOGITS;
+}
+
 static size_t count_results(const mc_pass_rows *pass) {
-    return count_state_results(pass) + count_wanted(&pass->wish) + 2 * pass->wish.n_layers;
+    return count_state_results(pass) + count_signs(pass) + mc_session_wish_count(&pass->wish) +
+           2 * pass->wish.n_layers;
 }
 
 /* The parameters and results of the states, of the pass that was recorded. */
@@ -216,8 +224,8 @@ static mica_status record(mc_passes *passes, const mc_pass_rows *pass, mica_prog
     mica_param *params = mc_arena_alloc(&passes->arena, n_params * sizeof *params);
     mica_array *results = mc_arena_calloc(&passes->arena, n_results * sizeof *results);
     if (!r || !params || !results) return mc_fail_nomem("a pass");
-    mica_array *wanted = results + count_state_results(pass);
-    r->layers = wanted + count_wanted(&pass->wish);
+    mica_array *sign = results + count_state_results(pass), *wanted = sign + count_signs(pass);
+    r->layers = wanted + mc_session_wish_count(&pass->wish);
     mc_kv_store store = begin(r, pass);
     mica_array ids = mica_program_param(s, MICA_I32, shape, 2);
     mica_array positions = mica_program_param(s, MICA_I32, &rows, rows > 1);
@@ -228,6 +236,7 @@ static mica_status record(mc_passes *passes, const mc_pass_rows *pass, mica_prog
         params[2] = (mica_param){.name = "ends", .array = ends};
         forward = logits_at(s, pass->lm, forward, ends);
     }
+    if (count_signs(pass)) *sign = forward;
     record_wanted(s, &pass->wish, forward, wanted);
     MC_TRY(mica_scope_status(s));
     params[0] = (mica_param){.name = "ids", .array = ids};
@@ -305,7 +314,7 @@ static mica_status run_or_launch(const mc_passes *passes, const mc_pass_rows *pa
 
 static mica_status run_program(mc_passes *passes, const mc_pass_rows *pass,
                                const mica_program *program, mica_array ids, mica_array *results) {
-    size_t states = count_state_results(pass), n_results = count_results(pass);
+    size_t unread = count_state_results(pass) + count_signs(pass), n_results = count_results(pass);
     size_t n_args = count_own_params(pass) + count_state_params(pass);
     mica_array *args = mc_arena_alloc(&passes->arena, n_args * sizeof *args);
     mica_array *all = mc_arena_alloc(&passes->arena, n_results * sizeof *all);
@@ -318,13 +327,13 @@ static mica_status run_program(mc_passes *passes, const mc_pass_rows *pass,
         *pass->wish.fence = 0;
     }
     MC_TRY(status);
-    for (size_t i = states; i < n_results; i++) /* there may be none, and nowhere to put them */
-        results[i - states] = all[i];
+    for (size_t i = unread; i < n_results; i++) /* there may be none, and nowhere to put them */
+        results[i - unread] = all[i];
     return MICA_OK;
 }
 
-mica_status mc_pass_compute(mc_passes *passes, const mc_pass_rows *pass, mica_array ids,
-                            mica_array *results) {
+static mica_status compute(mc_passes *passes, const mc_pass_rows *pass, mica_array ids,
+                           mica_array *results) {
     mica_program *once = NULL; /* one that gives layers' queries and keys is not kept */
     mc_arena_reset(&passes->arena);
     if (!pass->wish.n_layers) {
@@ -334,5 +343,14 @@ mica_status mc_pass_compute(mc_passes *passes, const mc_pass_rows *pass, mica_ar
     mica_status status = build(passes, pass, &once);
     if (status == MICA_OK) status = run_program(passes, pass, once, ids, results);
     mica_program_close(&once);
+    return status;
+}
+
+/* A rank that fails has not met the others: they wait for it. */
+mica_status mc_pass_compute(mc_passes *passes, const mc_pass_rows *pass, mica_array ids,
+                            mica_array *results) {
+    MC_TRY(mc_lead_send(passes->lead));
+    mica_status status = mc_group_end_on(pass->lm->group, compute(passes, pass, ids, results));
+    if (status != MICA_OK && passes->lead) return mc_team_break(mc_lead_team(passes->lead), status);
     return status;
 }

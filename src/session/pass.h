@@ -27,13 +27,17 @@ typedef struct mc_session_wish {
     bool both;             /* after the best, too, the logits themselves */
     const int64_t *layers; /* [n_layers], each once: layers whose queries and keys are wanted */
     size_t n_layers;
-    /* Not NULL, with `best`: the pass is only launched, and leaves MC_LAUNCH_ARRAYS. Receives what
-     * to wait for (mc_device_wait); 0: the pass is over, as it is after an error. */
+    /* Not NULL: the pass is only launched; with `best` it leaves MC_LAUNCH_ARRAYS. Receives what to
+     * wait for (mc_device_wait); 0: the pass is over, as it is after an error. */
     mc_fence *fence;
 } mc_session_wish;
 
-/* A pass that is launched leaves the best token also as ids [1, 1] of another pass. */
-enum { MC_LAUNCH_ARRAYS = MC_BEST_ARRAYS + 1 };
+/* A pass that is launched leaves at most: the best tokens; these also as ids [rows, 1] of another
+ * pass; the logits. */
+enum { MC_LAUNCH_ARRAYS = MC_BEST_ARRAYS + 2 };
+
+/* How many arrays a pass leaves beside the states and wish.layers. */
+size_t mc_session_wish_count(const mc_session_wish *wish);
 
 typedef struct mc_pass_rows {
     const mc_lm *lm;
@@ -55,7 +59,9 @@ typedef struct mc_passes {
     mica_scope *recording; /* empty but while a pass is recorded */
     mc_pass_program *programs;
     size_t n_programs;
-    mc_arena arena; /* lists of the pass at hand */
+    mc_arena arena;       /* lists of the pass at hand */
+    struct mc_lead *lead; /* other ranks compute the same passes when it has told them; NULL: none.
+                             Set by the owner */
 } mc_passes;
 
 /*  programs  [n], zeros at first; whose owner closes them

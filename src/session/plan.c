@@ -31,9 +31,18 @@ static bool same_span(mc_entry_span a, mc_entry_span b) {
     return a.window == b.window && a.keep == b.keep && a.head == b.head && a.max == b.max;
 }
 
+/* The layer whose slot a layer has. */
+static int source_of(const planning *p, int layer) {
+    return p->given ? p->given[layer].of : mc_spec_source(&p->lm->spec, layer);
+}
+
 static mc_entry_shape shape_of(const planning *p, int layer) {
     const mc_attention_spec *a = mc_spec_attention(&p->lm->spec, layer);
-    return (mc_entry_shape){a->kv_heads, mc_lm_kv_width(p->lm, a->head_dim), a->latent ? 1 : 2};
+    return (mc_entry_shape){.heads = a->kv_heads,
+                            .width = mc_lm_kv_width(p->lm, a->head_dim),
+                            .whole = mc_lm_kv_heads(p->lm, layer),
+                            .arrays = a->latent ? 1 : 2,
+                            .fallback = mc_lm_layer_falls_back(p->lm, source_of(p, layer))};
 }
 
 static const mc_state_ops *kind_of(const planning *p, int layer) {
@@ -42,14 +51,10 @@ static const mc_state_ops *kind_of(const planning *p, int layer) {
     return p->block ? &mc_state_blocks : &mc_state_buffers;
 }
 
-/* The layer whose slot a layer has. */
-static int source_of(const planning *p, int layer) {
-    return p->given ? p->given[layer].of : mc_spec_source(&p->lm->spec, layer);
-}
-
-/* Whether what a layer computes of a token is of that token alone. */
+/* Whether what a layer computes of a token is of that token alone, or computed elsewhere. */
 static bool is_stateless(const planning *p, int layer) {
     const mc_decoder_spec *spec = &p->lm->spec;
+    if (!p->block && !mc_lm_has_layer(p->lm, layer)) return true;
     return !p->given && !mc_spec_attention(spec, layer)->heads && !mc_spec_carrier(spec, layer);
 }
 
@@ -98,7 +103,8 @@ static mc_planned_state new_state(const planning *p, int layer) {
     mc_planned_state state = {.kind = kind_of(p, layer),
                               .span = span_of(p, layer),
                               .shape = shape_of(p, layer),
-                              .layer = layer};
+                              .layer = layer,
+                              .elsewhere = !mc_lm_has_layer(p->lm, layer)};
     const mc_block_spec *carrier = mc_spec_carrier(&p->lm->spec, layer);
     if (p->given) state.carried = p->given[layer].carried;
     if (p->given) state.n_carried = p->given[layer].n_carried;
@@ -166,12 +172,22 @@ void mc_state_plan_deinit(mc_state_plan *plan) {
     *plan = (mc_state_plan){0};
 }
 
+bool mc_state_plan_skips(const mc_state_plan *plan, int layer) {
+    if (plan->places[layer].state == MC_NO_STATE) return true;
+    for (int i = 0; i < layer; i++)
+        if (plan->places[i].state == plan->places[layer].state &&
+            plan->places[i].slot == plan->places[layer].slot)
+            return true;
+    return false;
+}
+
 mc_state mc_state_planned(const mc_state_plan *plan, int i, const mc_lm *lm) {
     const mc_planned_state *planned = &plan->states[i];
     return (mc_state){.kind = planned->kind,
                       .lm = lm,
                       .index = i,
                       .layer = planned->layer,
+                      .elsewhere = planned->elsewhere,
                       .slots = planned->slots,
                       .span = planned->span,
                       .shape = planned->shape,

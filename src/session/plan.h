@@ -26,6 +26,7 @@ typedef struct mc_planned_state {
     mc_entry_span span;
     mc_entry_shape shape;
     int layer, slots;          /* the first layer that has it; slots */
+    bool elsewhere;            /* another stage of a pipeline has that layer */
     const mc_carried *carried; /* [n_carried] */
     int n_carried;
 } mc_planned_state;
@@ -37,7 +38,11 @@ typedef struct mc_state_plan {
     int together;             /* how many these are */
 } mc_state_plan;
 
-/*  states   [n_layers]; NULL: as the blocks and mc_spec_source say
+/* Of a rank's stage of a pipeline: its layers alone have states, where there is no pool. On a pool
+ * all have, so that all ranks have the same tables and count the same; those of other stages'
+ * layers have no arrays.
+ *
+ *  states   [n_layers]; NULL: as the blocks and mc_spec_source say
  *  context  max tokens that a layer attends to; 0: no limit
  *  chunk    max tokens of a pass
  *  block    of a pool, whose states of one shape have as many slots each, the greatest common
@@ -47,6 +52,9 @@ typedef struct mc_state_plan {
 mica_status mc_state_plan_init(mc_state_plan *plan, const mc_lm *lm, const mc_layer_state *states,
                                int64_t context, int64_t chunk, int64_t block);
 void mc_state_plan_deinit(mc_state_plan *plan);
+
+/* Whether a layer has no slot, or an earlier one's. */
+bool mc_state_plan_skips(const mc_state_plan *plan, int layer);
 
 /* An empty state as planned, without what belongs to a cache. */
 mc_state mc_state_planned(const mc_state_plan *plan, int i, const mc_lm *lm);

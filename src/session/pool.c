@@ -16,12 +16,21 @@ enum { BLOCK = 64, TEXT = 8192, CHUNK = 512, SNAPSHOTS = 64, SHARE = 8 };
 /* ---- the layout ---- */
 
 size_t mc_kv_part_arrays(const mc_kv_part *part) {
-    return (size_t)part->shape.arrays * (size_t)part->slots;
+    return (size_t)part->shape.arrays * (size_t)part->here;
 }
 
+int mc_kv_part_at(const mc_kv_part *part, int slot) {
+    return part->shape.arrays * part->at[slot];
+}
+
+/* With what other stages of a pipeline have. */
 static uint64_t block_bytes(const mc_kv_pool *pool, const mc_kv_part *part) {
-    return (uint64_t)mc_kv_part_arrays(part) * (uint64_t)pool->block *
+    return (uint64_t)part->shape.arrays * (uint64_t)part->slots * (uint64_t)pool->block *
            (uint64_t)mc_entry_bytes(pool->lm, part->shape);
+}
+
+mc_kv_part *mc_kv_part_of(const mc_kv_pool *pool, int group) {
+    return &pool->parts[pool->groups[group].part];
 }
 
 /* The part of a group: one that there is, or a new one. */
@@ -33,6 +42,26 @@ static int part_for(mc_kv_pool *pool, int group) {
     *part = (mc_kv_part){.shape = state->shape, .group = group, .slots = state->slots};
     part->block_bytes = block_bytes(pool, part);
     return pool->n_parts++;
+}
+
+/* Finds which slots have arrays here: those of the layers that this rank computes. */
+static mica_status place_slots(mc_kv_pool *pool) {
+    for (int c = 0; c < pool->n_parts; c++) {
+        mc_kv_part *part = &pool->parts[c];
+        part->at = mc_array_alloc((size_t)part->slots, sizeof *part->at);
+        if (!part->at) return mc_fail_nomem("a pool of caches");
+        for (int i = 0; i < part->slots; i++)
+            part->at[i] = -1;
+    }
+    for (int i = 0; i < pool->plan.layers; i++) {
+        mc_place place = pool->plan.places[i];
+        bool blocks = place.state != MC_NO_STATE && place.state < pool->n_groups;
+        if (!blocks || !mc_lm_has_layer(pool->lm, i)) continue;
+        mc_kv_part *part = mc_kv_part_of(pool, place.state);
+        pool->groups[place.state].here = true;
+        if (part->at[place.slot] < 0) part->at[place.slot] = part->here++;
+    }
+    return MICA_OK;
 }
 
 static mica_status plan(mc_kv_pool *pool, const mc_layer_state *states) {
@@ -49,11 +78,7 @@ static mica_status plan(mc_kv_pool *pool, const mc_layer_state *states) {
         pool->has_full = pool->has_full || !windows;
         pool->groups[g].part = part_for(pool, g);
     }
-    return MICA_OK;
-}
-
-mc_kv_part *mc_kv_part_of(const mc_kv_pool *pool, int group) {
-    return &pool->parts[pool->groups[group].part];
+    return place_slots(pool);
 }
 
 /* Bytes of a session's states that are not in blocks. */
@@ -98,13 +123,16 @@ static void shape_of(const mc_kv_pool *pool, const mc_kv_part *part, int64_t sha
 
 /* An array of the pool. Where no kernel reads what was not written it is not touched: a pool then
  * takes the memory that it uses. */
-static mica_array make_array(mc_kv_pool *pool, const mc_kv_part *part) {
+static mica_array make_array_there(mc_kv_pool *pool, const mc_kv_part *part) {
     const mc_lm *lm = pool->lm;
     int64_t shape[4];
     shape_of(pool, part, shape);
     mica_scope *s = pool->scope;
     mc_storage *storage = NULL;
-    if (!pool->device->backend->skips_unwritten) {
+    mica_device *device;
+    mica_status status = mc_device_of_data(s, &device);
+    if (status != MICA_OK) return mc_scope_fail(s, status, "%s", mica_last_error());
+    if (!device->backend->skips_unwritten) {
         mica_array zeros = mica_contiguous(s, mica_zeros(s, shape, 4, lm->kv_dtype));
         mc_scope_set_status(s, mica_eval(s, zeros));
         return zeros;
@@ -112,9 +140,16 @@ static mica_array make_array(mc_kv_pool *pool, const mc_kv_part *part) {
     mc_layout layout = {.dtype = lm->kv_dtype, .ndim = 4};
     memcpy(layout.shape, shape, sizeof shape);
     mc_layout_set_dense(&layout);
-    mica_status status = mc_storage_new(pool->device, (size_t)mc_layout_bytes(&layout), &storage);
+    status = mc_storage_new(device, (size_t)mc_layout_bytes(&layout), &storage);
     if (status != MICA_OK) return mc_scope_fail(s, status, "%s", mica_last_error());
     return mc_leaf(s, &layout, storage, 0);
+}
+
+static mica_array make_array(mc_kv_pool *pool, const mc_kv_part *part) {
+    mc_scope_set_fallback(pool->scope, part->shape.fallback);
+    mica_array array = make_array_there(pool, part);
+    mc_scope_set_fallback(pool->scope, false);
+    return array;
 }
 
 static int32_t extent_of(int32_t id) {
@@ -248,7 +283,7 @@ static mica_status open_lists(mc_kv_pool *pool) {
         pool->n_arrays += mc_kv_part_arrays(&pool->parts[c]);
     for (int g = 0; g < pool->n_groups; g++)
         written += (size_t)mc_kv_part_of(pool, g)->slots;
-    pool->arrays = next = mc_calloc(3 * pool->n_arrays, sizeof *next);
+    pool->arrays = next = mc_calloc(3 * pool->n_arrays + 1, sizeof *next);
     pool->written = mc_calloc(written, sizeof *pool->written);
     if (!pool->arrays || !pool->written) return mc_fail_nomem("a pool of caches");
     for (int c = 0; c < pool->n_parts; c++) {
@@ -298,6 +333,7 @@ mica_status mc_kv_pool_open(const mc_lm *lm, mica_device *device, const mc_kv_po
     pool->block = block;
     pool->context = options->context;
     pool->swap_limit = options->swap_bytes;
+    pool->events = options->events;
     mica_status status = plan(pool, options->states);
     uint64_t beside = (uint64_t)options->sessions * bytes_beside(pool);
     int32_t snapshots = status == MICA_OK ? plan_snapshots(pool, options, beside) : 0;
@@ -314,13 +350,22 @@ mica_status mc_kv_pool_open(const mc_lm *lm, mica_device *device, const mc_kv_po
     return status;
 }
 
+/* Tells pool->events that a prefix which was told of is gone. */
+static void tell_removed(mc_kv_pool *pool, mc_prefix_entry *entry) {
+    if (entry->told && pool->events.removed) pool->events.removed(pool->events.user, entry->hash);
+    entry->told = false;
+}
+
 void mc_kv_pool_close(mc_kv_pool **out) {
     if (!out || !*out) return;
     mc_kv_pool *pool = *out;
+    for (int32_t i = 0; pool->prefixes.entries && i < pool->prefixes.max; i++)
+        tell_removed(pool, &pool->prefixes.entries[i]);
     mc_pass_close_all(pool->programs, MC_POOL_PROGRAMS);
     for (int c = 0; c < pool->n_parts; c++) {
         mica_program_close(&pool->parts[c].copy);
         mica_program_close(&pool->parts[c].write);
+        mc_free(pool->parts[c].at);
     }
     mica_scope_close(&pool->recording);
     mica_scope_close(&pool->scope);
@@ -454,11 +499,20 @@ void mc_pool_name(mc_kv_pool *pool, int32_t prefix, int group, int32_t id) {
     mc_pool_retain(pool, id);
 }
 
+void mc_pool_tell(mc_kv_pool *pool, int32_t prefix, const mc_prefix_hash *before,
+                  const int32_t *ids) {
+    mc_prefix_entry *entry = &pool->prefixes.entries[prefix];
+    if (!pool->events.stored || entry->told) return;
+    entry->told = true;
+    pool->events.stored(pool->events.user, entry->hash, before, ids, pool->block);
+}
+
 /* Drops the prefix used longest ago, with its blocks. false: there is none that nobody uses. */
 static bool forget_oldest(mc_kv_pool *pool) {
     int32_t prefix = pool->keeps ? pool->prefixes.oldest : -1;
     if (prefix < 0) return false;
     count_idle(pool, prefix, -1);
+    tell_removed(pool, &pool->prefixes.entries[prefix]);
     (void)mc_prefix_drop_oldest(&pool->prefixes);
     for (int g = 0; g < pool->n_groups; g++) {
         int32_t id = mc_prefix_blocks(&pool->prefixes, prefix)[g];
@@ -533,7 +587,10 @@ mica_status mc_pool_set_arrays(mc_kv_pool *pool, mc_kv_part *part, const mica_ar
 mica_array mc_pool_param(const mc_kv_pool *pool, const mc_kv_part *part, mica_scope *s) {
     int64_t shape[4];
     shape_of(pool, part, shape);
-    return mica_program_param(s, pool->lm->kv_dtype, shape, 4);
+    mc_scope_set_fallback(s, part->shape.fallback);
+    mica_array param = mica_program_param(s, pool->lm->kv_dtype, shape, 4);
+    mc_scope_set_fallback(s, false);
+    return param;
 }
 
 /* Builds a program over n arrays, then two parameters more. */
@@ -606,6 +663,7 @@ static mica_status build_copy(mc_kv_pool *pool, mc_kv_part *part) {
 static mica_status copy_block(mc_kv_pool *pool, mc_kv_part *part, int32_t from, int32_t to) {
     const int64_t one = 1;
     const int32_t number = from - part->first;
+    if (!part->here) return MICA_OK;
     if (!part->copy) MC_TRY(build_copy(pool, part));
     const mica_array more[] = {mica_from_data(pool->recording, &number, MICA_I32, &one, 1),
                                slots_of(pool, part, &to, pool->block)};

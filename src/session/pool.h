@@ -34,6 +34,19 @@
 
 #include <mica/program.h>
 
+/* Who is told of the blocks that prompts to come can go on from: those of layers without a window,
+ * a prefix each. A block that came from a file is told of when a text has it, which gives its
+ * tokens. Functions may be NULL. Called by who uses the pool, and may not use it. */
+typedef struct mc_kv_events {
+    /* A block of `count` tokens stands for them and all before. before: the hash of these; NULL:
+     * there are none. */
+    void (*stored)(void *user, mc_prefix_hash hash, const mc_prefix_hash *before,
+                   const int32_t *ids, int64_t count);
+    /* One that was told of is gone; or the pool, and so all of them. */
+    void (*removed)(void *user, mc_prefix_hash hash);
+    void *user;
+} mc_kv_events;
+
 typedef struct mc_kv_pool_options {
     uint64_t bytes;      /* limit of all blocks, and of what `sessions` have beside them */
     int64_t block;       /* tokens of a block, a multiple of mc_backend.keys_together; 0: 64 */
@@ -43,6 +56,7 @@ typedef struct mc_kv_pool_options {
     uint64_t swap_bytes; /* limit of copies of caches in the host's memory (session/swap.h) */
     const mc_layer_state *states; /* mc_session_model's */
     int64_t sessions; /* max that have tokens at once, with states that are not in blocks */
+    mc_kv_events events;
 } mc_kv_pool_options;
 
 /* The blocks of a group's layers. */
@@ -57,6 +71,7 @@ mica_status mc_kv_table_reserve(mc_kv_table *table, int64_t n);
 /* A group in the pass that is recorded. */
 typedef struct mc_kv_group {
     int part;
+    bool here;                      /* a layer of it is: passes have its table */
     int64_t length;                 /* blocks of a table */
     mica_array table, slots, start; /* parameters; MICA_NONE: none so far */
     bool *written;                  /* [slots] */
@@ -67,12 +82,14 @@ typedef struct mc_kv_part {
     mc_entry_shape shape;
     int group;          /* the first, whose states have the arrays in passes */
     int slots;          /* layers of a group */
+    int *at;            /* [slots] the place of a slot's arrays; -1: other ranks have them */
+    int here;           /* slots whose arrays are here */
     int32_t first, end; /* numbers of its blocks */
     int32_t n_free;     /* blocks without references */
     int64_t idle;       /* blocks that only prefixes have which nobody uses */
     int32_t cursor;     /* the extent where the search for an empty one begins */
     uint64_t block_bytes;
-    mica_array *arrays;         /* [shape.arrays * slots]: keys and values of each slot */
+    mica_array *arrays;         /* [shape.arrays * here]: keys and values of each slot */
     mica_array *params, *next;  /* the same of the pass that is recorded */
     mica_program *copy, *write; /* of a block, and `written` entries; NULL: none so far */
     int64_t written;
@@ -103,6 +120,7 @@ typedef struct mc_kv_pool {
     mc_pass_program programs[MC_POOL_PROGRAMS];
     mc_arena arena; /* lists of the pass at hand */
     mc_prefixes prefixes;
+    mc_kv_events events;
     mc_snapshots snapshots;
     int32_t *owners;            /* [blocks] the prefix that names a block; -1: none */
     bool keeps;                 /* prefixes */
@@ -166,6 +184,10 @@ mica_status mc_pool_own(mc_kv_pool *pool, int group, int32_t *id);
 int32_t mc_pool_add_prefix(mc_kv_pool *pool, mc_prefix_hash hash);
 /* Gives a pinned prefix a reference to a block of a group. */
 void mc_pool_name(mc_kv_pool *pool, int32_t prefix, int group, int32_t id);
+/* Tells pool->events of a prefix, unless that was done. ids: the tokens of its block; before: the
+ * hash of those before them; NULL: there are none. */
+void mc_pool_tell(mc_kv_pool *pool, int32_t prefix, const mc_prefix_hash *before,
+                  const int32_t *ids);
 void mc_pool_pin(mc_kv_pool *pool, int32_t prefix);
 void mc_pool_unpin(mc_kv_pool *pool, int32_t prefix);
 
@@ -174,8 +196,9 @@ void mc_pool_unpin(mc_kv_pool *pool, int32_t prefix);
 /* The part of a group. */
 mc_kv_part *mc_kv_part_of(const mc_kv_pool *pool, int group);
 
-/* The number of a part's arrays. */
+/* The number of a part's arrays, and where those of a slot begin among them. */
 size_t mc_kv_part_arrays(const mc_kv_part *part);
+int mc_kv_part_at(const mc_kv_part *part, int slot);
 
 /* A parameter for an array of a part. */
 mica_array mc_pool_param(const mc_kv_pool *pool, const mc_kv_part *part, mica_scope *s);

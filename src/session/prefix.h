@@ -25,6 +25,7 @@ typedef struct mc_prefix_hash {
 typedef struct mc_prefix_entry {
     mc_prefix_hash hash;
     uint32_t pins;
+    bool told;            /* mc_kv_events.stored was called for it */
     int32_t newer, older; /* in the list of those without pins; -1: none */
     int32_t next;         /* in its bucket, or among the unused; -1: none */
 } mc_prefix_entry;

@@ -42,7 +42,7 @@ static uint64_t sum_computed(const mc_session_model *model) {
     uint64_t sum = mc_sum_text(0, mica_version());
     sum = mc_sum_text(sum, info.name);
     sum = mc_sum_text(sum, info.architecture);
-    return mc_sum_word(sum, model->lm->head.fast);
+    return mc_sum_word(sum, model->lm->head.fast != 0);
 }
 
 /* A sum over what the states of a session are. */
@@ -592,7 +592,11 @@ mica_status mc_prefix_file_parse(const mc_session_model *model, const void *data
     MC_TRY(check_keeps(model));
     if (size < sizeof l.head + MC_WORD)
         return mc_fail(MICA_EFORMAT, "%s: not a file of prefixes", name);
-    mc_part_reader r = {"file of prefixes", name, data, size - MC_WORD, sizeof l.head};
+    mc_part_reader r = {.kind = "file of prefixes",
+                        .name = name,
+                        .data = data,
+                        .size = size - MC_WORD,
+                        .at = sizeof l.head};
     MC_TRY(check(model, &l, &r));
     MC_TRY(open_holder(model, &l.holder));
     mica_status status = open_lists(&l);

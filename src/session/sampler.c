@@ -639,8 +639,7 @@ mica_status mc_sampler_survivors(mc_sampler *sampler, float *logits, int64_t voc
 
 /* ---- drawing ---- */
 
-/* Output n of SplitMix64 for a seed, as a fraction in [0, 1). */
-static double uniform(uint64_t seed, uint64_t n) {
+double mc_sampler_uniform(uint64_t seed, uint64_t n) {
     uint64_t z = seed + (n + 1) * UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -665,7 +664,7 @@ static int32_t pick(mc_sampler *sampler, const float *logits, float best, double
 
 /* Draws one of the survivors; returns its index. */
 static int32_t draw_one(mc_sampler *sampler, const candidates *from, int32_t best, double total) {
-    double rest = total * uniform(sampler->params.seed, sampler->draws++);
+    double rest = total * mc_sampler_uniform(sampler->params.seed, sampler->draws++);
     return pick(sampler, from->logits, from->logits[best], rest);
 }
 

@@ -96,6 +96,9 @@ mica_status mc_sampler_draw(mc_sampler *sampler, float *logits, int64_t vocab,
 mica_status mc_sampler_draw_largest(mc_sampler *sampler, const mc_largest *largest, int32_t *token,
                                     bool *enough);
 
+/* Output n of SplitMix64 for a seed, as a fraction in [0, 1): what draw n goes by. */
+double mc_sampler_uniform(uint64_t seed, uint64_t n);
+
 /* Natural logarithms of probabilities, from the softmax of the unchanged logits.
  *
  *  logprob       receives that of `token`.

@@ -4,6 +4,7 @@
 #include "base/integer.h"
 #include "device/device.h"
 #include "exec/read.h"
+#include "group/group.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +35,16 @@ uint64_t mc_session_bytes(const mc_session_model *model, int64_t tokens) {
     return mc_cache_bytes(model->lm, &options, tokens, &bytes) == MICA_OK ? bytes : UINT64_MAX;
 }
 
+/* Tells other ranks what is done with a session. */
+static void say(const mc_session *session, mc_lead_op op, int64_t number) {
+    mc_lead_say(session->model->lead, op, (int64_t[]){session->number, number}, 2);
+}
+
+int64_t mc_session_told(const mc_session *session) {
+    return session->number * MC_SESSION_FLAGS + (session->greedy ? MC_SESSION_GREEDY : 0) +
+           (session->largest ? MC_SESSION_LARGEST : 0);
+}
+
 static mica_status open_parts(mc_session *session) {
     const mc_session_model *model = session->model;
     const mc_cache_options options = cache_options(model, session->chunk);
@@ -44,6 +55,8 @@ static mica_status open_parts(mc_session *session) {
     MC_TRY(mc_passes_init(&session->passes, session->scope,
                           pool ? pool->programs : session->programs,
                           pool ? MC_POOL_PROGRAMS : MC_SESSION_PROGRAMS));
+    session->passes.lead = model->lead;
+    mc_device_draws_init(&session->draws, session->passes.recording);
     if (!mc_buffer_reserve(&session->logits, (size_t)model->lm->spec.vocab * sizeof(float)))
         return mc_fail_nomem("a session");
     return MICA_OK;
@@ -63,7 +76,9 @@ mica_status mc_session_open(const mc_session_model *model, int64_t chunk, mc_ses
     if (!session) return mc_fail_nomem("a session");
     session->model = model;
     session->chunk = chunk ? chunk : default_chunk(model);
-    mica_status status = open_parts(session);
+    session->number = mc_lead_take_number(model->lead);
+    say(session, MC_LEAD_OPEN, session->chunk);
+    mica_status status = mc_lead_done(model->lead, open_parts(session));
     if (status == MICA_OK)
         *out = session;
     else
@@ -86,9 +101,12 @@ static mica_status drop_follower(mc_session *session) {
 void mc_session_close(mc_session **session) {
     if (!session || !*session) return;
     mc_session *s = *session;
+    mc_lead *lead = s->model->lead;
+    say(s, MC_LEAD_CLOSE, 0);
     (void)drop_follower(s);
     mc_session_close(&s->draft);
     mc_swap_drop(&s->swap);
+    mc_device_draws_deinit(&s->draws);
     mc_pass_close_all(s->programs, MC_SESSION_PROGRAMS);
     mc_passes_deinit(&s->passes);
     mica_scope_close(&s->scope);
@@ -97,8 +115,10 @@ void mc_session_close(mc_session **session) {
     mc_buffer_deinit(&s->logits);
     mc_buffer_deinit(&s->tops);
     mc_buffer_deinit(&s->ahead);
+    mc_lead_give_number(lead, s->number);
     mc_free(s);
     *session = NULL;
+    mc_lead_done_with(lead, 0);
 }
 
 /* Whether both tokenizers have the same token for an id. Either may be NULL. */
@@ -145,21 +165,25 @@ static void forget(mc_session *session) {
 }
 
 void mc_session_reset(mc_session *session) {
+    say(session, MC_LEAD_RESET, 0);
     forget(session);
     mc_swap_drop(&session->swap);
     mc_trail_unmark(&session->cache.trail);
     session->streams++;
     if (session->draft) mc_session_reset(session->draft);
+    mc_lead_done_with(session->model->lead, 0);
 }
 
 void mc_session_swap_out(mc_session *session) {
     bool whole = !session->model->context && !session->history.start;
     mc_swap swap = {0};
+    say(session, MC_LEAD_SWAP_OUT, 0);
     if (mc_swap_allowed(&session->cache) && whole && mc_session_count(session) > 0 &&
         mc_session_settle(session) == MICA_OK)
         (void)mc_swap_save(&swap, &session->cache, &session->history); /* else it is read again */
     mc_session_reset(session);
     session->swap = swap;
+    mc_lead_done_with(session->model->lead, 0);
 }
 
 /* After an error, whose text stays. */
@@ -171,12 +195,16 @@ static mica_status reset_after(mc_session *session, mica_status status) {
 }
 
 mica_status mc_session_mark(mc_session *session, int64_t position) {
-    return mc_trail_mark(&session->cache.trail, position);
+    say(session, MC_LEAD_MARK, position);
+    return mc_lead_done(session->model->lead, mc_trail_mark(&session->cache.trail, position));
 }
 
 void mc_session_set_salt(mc_session *session, const char *salt) {
+    say(session, MC_LEAD_SALT, 0);
+    mc_lead_say_text(session->model->lead, salt);
     mc_session_reset(session);
     session->cache.trail.seed = mc_prefix_seed(salt);
+    mc_lead_done_with(session->model->lead, 0);
 }
 
 int64_t mc_session_count(const mc_session *session) {
@@ -249,7 +277,7 @@ static void expect(mc_session *session, const mc_tokens *text) {
         mc_trail_expect(&session->cache.trail, MC_BUFFER_AT(&text->ids, int32_t), n);
 }
 
-int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text) {
+static int64_t reuse(mc_session *session, const mc_tokens *text) {
     if (drop_follower(session) != MICA_OK) forget(session); /* it had the caches */
     int64_t count = mc_session_count(session), n = mc_tokens_count(text);
     int64_t common = mc_min(mc_tokens_common(&session->history, text), n - 1);
@@ -266,6 +294,22 @@ int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text) {
     mc_trail_count(&session->cache.trail, n, common);
     expect(session, text);
     return common;
+}
+
+int64_t mc_session_reuse_text(mc_session *session, const mc_tokens *text) {
+    mc_lead *lead = session->model->lead;
+    const int64_t numbers[] = {session->number, text->start, (int64_t)text->hash};
+    mc_lead_say(lead, MC_LEAD_REUSE, numbers, 3);
+    mc_lead_say_ids(lead, MC_BUFFER_AT(&text->ids, int32_t), mc_tokens_count(text) - text->start);
+    int64_t common = reuse(session, text);
+    mc_lead_done_with(lead, common);
+    return common;
+}
+
+void mc_session_expect(mc_session *session, int64_t n) {
+    say(session, MC_LEAD_EXPECT, n);
+    session->to_come += n;
+    mc_lead_done_with(session->model->lead, 0);
 }
 
 /* ---- passes ---- */
@@ -346,12 +390,23 @@ mica_status mc_session_note(mc_session *session, int64_t total) {
     return status;
 }
 
-mica_status mc_session_reserve(mc_session *session, int64_t n) {
+static mica_status reserve(mc_session *session, int64_t n) {
     MC_TRY(mc_session_settle(session));
     session->rows = MICA_NONE;
     mica_status status = prepare(session, mc_session_count(session), n);
     if (status != MICA_OK) mc_session_reset(session);
     return status;
+}
+
+mica_status mc_session_reserve(mc_session *session, int64_t n) {
+    say(session, MC_LEAD_RESERVE, n);
+    return mc_lead_done(session->model->lead, reserve(session, n));
+}
+
+mica_status mc_session_reserve_more(mc_session *session, int64_t n) {
+    say(session, MC_LEAD_RESERVE_MORE, n);
+    return mc_lead_done(session->model->lead,
+                        mc_cache_reserve(&session->cache, session->scope, n, n));
 }
 
 /* Computes a pass over tokens behind the history. They are not counted yet, and the history has
@@ -395,14 +450,18 @@ static mica_status read_logits(mc_session *session, mica_array logits, size_t ro
     return mica_read(logits, session->logits.data, bytes);
 }
 
-/* Keeps the largest logits of a pass, and where it left all of them. */
-static mica_status keep_largest(mc_session *session, const mica_array *results, size_t rows) {
+static mica_status read_largest(mc_session *session, mica_array largest, size_t rows) {
     mc_buffer_clear(&session->tops);
     if (!mc_buffer_reserve(&session->tops, rows * sizeof(mc_largest)))
         return mc_fail_nomem("a session's logits");
+    return mc_largest_read(largest, MC_BUFFER_AT(&session->tops, mc_largest), rows);
+}
+
+/* Keeps the largest logits of a pass, and where it left all of them. */
+static mica_status keep_largest(mc_session *session, const mica_array *results, size_t rows) {
     session->rows = results[1];
     session->first_row = 0;
-    return mc_largest_read(results[0], MC_BUFFER_AT(&session->tops, mc_largest), rows);
+    return read_largest(session, results[0], rows);
 }
 
 /* Keeps the logits of a pass, `rows` rows, or their best tokens, or the largest of them. */
@@ -417,14 +476,38 @@ static mica_status keep(mc_session *session, const mc_session_wish *wish, const 
     return status;
 }
 
-/* Launches a pass over the token that another one chose, the last in the caches. States that cannot
+/* ---- passes that follow each other before they are read ---- */
+
+bool mc_session_wants_largest(const mc_session *session) {
+    return session->largest && !session->greedy && session->model->lm->spec.vocab > MC_LARGEST;
+}
+
+/* The row, of those that the last pass left, of the token fed last. */
+static size_t row_of(const mc_session *session) {
+    return session->taken ? session->taken - 1 : 0;
+}
+
+static mica_status read_row(mc_session *session) {
+    size_t bytes = (size_t)session->model->lm->spec.vocab * sizeof(float);
+    int64_t row = session->first_row + (int64_t)row_of(session);
+    mc_buffer_clear(&session->logits);
+    if (!mc_buffer_reserve(&session->logits, bytes)) return mc_fail_nomem("a session's logits");
+    return mc_read_part(session->rows, (size_t)row * bytes, session->logits.data, bytes);
+}
+
+static mc_session_wish launch_wish(const mc_session *session, mc_fence *fence) {
+    return (mc_session_wish){.wanted = MC_LAST_LOGITS, .best = session->greedy, .fence = fence};
+}
+
+/* Launches a pass over the token that the device chose, the last in the caches. States that cannot
  * go back are noted: nobody may take the pass. Its error is kept for who asks for its token: the
  * pass before it is read from the same scope. */
 static void follow(mc_session *session, mica_array chosen) {
     mc_session_launch *next = &session->follower;
-    const mc_session_wish wish = {.wanted = MC_LAST_LOGITS, .best = true, .fence = &next->fence};
+    const mc_session_wish wish = launch_wish(session, &next->fence);
     int64_t n = mc_session_count(session);
     next->fence = 0;
+    next->n_results = mc_session_wish_count(&wish);
     next->status = mc_cache_snapshot(&session->cache, session->scope, n, false);
     if (next->status == MICA_OK)
         next->status = run_pass(session, chosen, n, 1, &wish, next->results);
@@ -435,24 +518,75 @@ static void follow(mc_session *session, mica_array chosen) {
     session->has_follower = true;
 }
 
+/* Whether a pass may follow one that is not over yet. */
+static bool may_follow(const mc_session *session, const mc_session_launch *pass) {
+    return session->follow && pass->fence && mc_cache_has_room(&session->cache, 1) &&
+           mc_session_count(session) < mc_session_room(session);
+}
+
 /* Ends a launched pass, whose tokens are counted, and keeps its best token. What follows it is
  * launched first, unless the pass is over already. */
 static mica_status take_best(mc_session *session, const mc_session_launch *pass) {
-    if (session->follow && pass->fence && mc_cache_has_room(&session->cache, 1) &&
-        mc_session_count(session) < mc_session_room(session))
-        follow(session, pass->results[MC_BEST_ARRAYS]);
+    if (may_follow(session, pass)) follow(session, pass->results[MC_BEST_ARRAYS]);
     mica_status status = end_launch(session, pass);
     if (status == MICA_OK) status = mc_best_read(pass->results, session->best, 1);
     session->has_best = true;
     session->has_largest = false;
+    session->chosen = session->best[0].id;
     return status == MICA_OK ? status : reset_after(session, status);
+}
+
+/* Lets the device draw from a pass that was launched, and launches what follows, unless the pass is
+ * over already. */
+static mica_status draw_and_follow(mc_session *session, const mc_session_launch *pass,
+                                   mc_device_drawn *drawn) {
+    bool follows = may_follow(session, pass), largest = mc_session_wants_largest(session);
+    if (!session->draw || (!follows && !largest)) return MICA_OK;
+    MC_TRY(mc_device_draws_launch(&session->draws, session->scope, pass->results[0], session->draw,
+                                  1, largest, drawn));
+    if (follows) follow(session, drawn->ids);
+    return MICA_OK;
+}
+
+/* Waits for a pass and its draw, and keeps the token over which the next pass was launched. */
+static mica_status end_draw(mc_session *session, const mc_session_launch *pass,
+                            const mc_device_drawn *drawn) {
+    mica_device *device = session->model->device;
+    mica_status status = end_launch(session, pass);
+    if (status != MICA_OK) return mc_device_wait_after(device, drawn->fence, status);
+    MC_TRY(mc_device_wait(device, drawn->fence));
+    if (!session->has_follower) return MICA_OK;
+    return mc_read_part(drawn->ids, 0, &session->chosen, sizeof session->chosen);
+}
+
+/* Keeps the row that a pass left, and the largest of its logits or all of them. */
+static mica_status read_logits_of(mc_session *session, mica_array row, mica_array largest) {
+    session->has_best = false;
+    session->has_largest = mica_valid(largest);
+    session->rows = row;
+    session->first_row = 0;
+    return session->has_largest ? read_largest(session, largest, 1) : read_row(session);
+}
+
+/* As take_best, of a pass that left logits. */
+static mica_status take_logits(mc_session *session, const mc_session_launch *pass) {
+    mc_device_drawn drawn = {.fence = 0};
+    mica_status status = draw_and_follow(session, pass, &drawn);
+    status = status == MICA_OK ? end_draw(session, pass, &drawn)
+                               : mc_device_wait_after(session->model->device, pass->fence, status);
+    if (status == MICA_OK) status = read_logits_of(session, pass->results[0], drawn.largest);
+    return status == MICA_OK ? status : reset_after(session, status);
+}
+
+static mica_status take_pass(mc_session *session, const mc_session_launch *pass) {
+    return session->greedy ? take_best(session, pass) : take_logits(session, pass);
 }
 
 static mica_status launch_pass(mc_session *session, const int32_t *ids, int64_t n) {
     mc_session_launch pass = {.fence = 0};
-    const mc_session_wish wish = {.wanted = MC_LAST_LOGITS, .best = true, .fence = &pass.fence};
+    const mc_session_wish wish = launch_wish(session, &pass.fence);
     MC_TRY(mc_session_pass(session, ids, n, &wish, pass.results));
-    return take_best(session, &pass);
+    return take_pass(session, &pass);
 }
 
 /* The follower's token is fed. */
@@ -460,18 +594,14 @@ static mica_status take_follower(mc_session *session, int32_t id) {
     mc_session_launch *next = &session->follower;
     mica_status status = next->status;
     if (status != MICA_OK) return mc_session_settle(session);
-    status = mc_cache_collect(&session->cache, session->scope, next->results, MC_LAUNCH_ARRAYS);
+    status = mc_cache_collect(&session->cache, session->scope, next->results, next->n_results);
     if (status == MICA_OK && !mc_tokens_reserve(&session->history, 1))
         status = mc_fail_nomem("a session's history");
     if (status != MICA_OK) return reset_after(session, status);
     const mc_session_launch pass = *next;
     session->has_follower = false;
     count(session, &id, 1);
-    return take_best(session, &pass);
-}
-
-bool mc_session_wants_largest(const mc_session *session) {
-    return session->largest && !session->greedy && session->model->lm->spec.vocab > MC_LARGEST;
+    return take_pass(session, &pass);
 }
 
 /* Computes tokens up to where the pool keeps the states, if it is to do so among the next n;
@@ -488,8 +618,13 @@ static mica_status feed_to_stops(mc_session *session, const int32_t *ids, int64_
     return MICA_OK;
 }
 
-mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
-                            const float **logits) {
+/* Whether passes are launched, so that others may follow. */
+static bool launches(const mc_session *session) {
+    return session->model->device->backend->late &&
+           (session->greedy || (session->follow && session->draw));
+}
+
+static mica_status feed(mc_session *session, const int32_t *ids, int64_t n, const float **logits) {
     int64_t done;
     MC_TRY(feed_to_stops(session, ids, n, &done));
     ids += done;
@@ -503,7 +638,7 @@ mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
     } else if (n == 1 && mc_session_knows(session, ids[0])) {
         count(session, ids, 1);
         session->taken++;
-    } else if (wish.best && logits && session->model->device->backend->late) {
+    } else if (logits && launches(session)) {
         MC_TRY(launch_pass(session, ids, n));
     } else {
         MC_TRY(mc_session_pass(session, ids, n, &wish, last));
@@ -514,9 +649,19 @@ mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
     return MICA_OK;
 }
 
-/* The row, of those that the last pass left, of the token fed last. */
-static size_t row_of(const mc_session *session) {
-    return session->taken ? session->taken - 1 : 0;
+/* A rank without memory has not met the others, or is not in step with them. A pool lacks blocks on
+ * all ranks alike. */
+static mica_status end_on(const mc_session *session, mica_status status) {
+    bool alone = status == MICA_ENOMEM && !session->model->pool;
+    return alone ? mc_group_end_on(session->model->lm->group, status) : status;
+}
+
+mica_status mc_session_feed(mc_session *session, const int32_t *ids, int64_t n,
+                            const float **logits) {
+    mc_lead *lead = session->model->lead;
+    mc_lead_say(lead, MC_LEAD_FEED, (int64_t[]){mc_session_told(session), logits != NULL}, 2);
+    mc_lead_say_ids(lead, ids, n);
+    return mc_lead_done(lead, end_on(session, feed(session, ids, n, logits)));
 }
 
 float *mc_session_logits(mc_session *session) {
@@ -531,14 +676,6 @@ const mc_best *mc_session_best(const mc_session *session) {
 
 const mc_largest *mc_session_largest(const mc_session *session) {
     return session->has_largest ? MC_BUFFER_AT(&session->tops, mc_largest) + row_of(session) : NULL;
-}
-
-static mica_status read_row(mc_session *session) {
-    size_t bytes = (size_t)session->model->lm->spec.vocab * sizeof(float);
-    int64_t row = session->first_row + (int64_t)row_of(session);
-    mc_buffer_clear(&session->logits);
-    if (!mc_buffer_reserve(&session->logits, bytes)) return mc_fail_nomem("a session's logits");
-    return mc_read_part(session->rows, (size_t)row * bytes, session->logits.data, bytes);
 }
 
 mica_status mc_session_read_row(mc_session *session, float **logits) {
@@ -580,8 +717,7 @@ static mica_status copy_session(const mc_session *from, mc_session *to) {
     return mc_cache_fork(&from->cache, &to->cache, to->scope);
 }
 
-mica_status mc_session_fork(mc_session *from, mc_session **session) {
-    *session = NULL;
+static mica_status fork_session(mc_session *from, mc_session **session) {
     MC_TRY(mc_session_settle(from));
     MC_TRY(mc_session_open(from->model, from->chunk, session));
     mica_status status = copy_session(from, *session);
@@ -589,9 +725,16 @@ mica_status mc_session_fork(mc_session *from, mc_session **session) {
     return status;
 }
 
+mica_status mc_session_fork(mc_session *from, mc_session **session) {
+    *session = NULL;
+    say(from, MC_LEAD_FORK, 0);
+    mica_status status = mc_lead_done(from->model->lead, fork_session(from, session));
+    return status;
+}
+
 /* ---- tokens computed ahead ---- */
 
-mica_status mc_session_look_ahead(mc_session *session, const int32_t *ids, int64_t n) {
+static mica_status look_ahead(mc_session *session, const int32_t *ids, int64_t n) {
     const mc_session_wish wish = {.wanted = MC_ALL_LOGITS,
                                   .best = session->greedy,
                                   .largest = mc_session_wants_largest(session)};
@@ -602,6 +745,13 @@ mica_status mc_session_look_ahead(mc_session *session, const int32_t *ids, int64
     MC_TRY(keep(session, &wish, all, (size_t)n));
     mc_session_set_ahead(session, ids, n);
     return MICA_OK;
+}
+
+mica_status mc_session_look_ahead(mc_session *session, const int32_t *ids, int64_t n) {
+    mc_lead *lead = session->model->lead;
+    mc_lead_say(lead, MC_LEAD_LOOK_AHEAD, (int64_t[]){mc_session_told(session)}, 1);
+    mc_lead_say_ids(lead, ids, n);
+    return mc_lead_done(lead, end_on(session, look_ahead(session, ids, n)));
 }
 
 mica_status mc_session_reserve_ahead(mc_session *session, int64_t n) {
@@ -621,7 +771,7 @@ bool mc_session_is_ahead(const mc_session *session) {
 }
 
 bool mc_session_knows(const mc_session *session, int32_t id) {
-    if (session->has_follower) return session->greedy && session->best[0].id == id;
+    if (session->has_follower) return session->chosen == id;
     return mc_session_is_ahead(session) &&
            MC_BUFFER_AT(&session->ahead, int32_t)[session->taken] == id;
 }

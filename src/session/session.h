@@ -8,9 +8,10 @@
  * depend on what was computed ahead. Where a state cannot go back (session/state.h), those that
  * were fed are computed again then.
  *
- * On a device that launches late (mc_backend.late) a pass that chooses a token by itself, the best,
- * can be followed by another over that token before anybody has read it: the device goes on while
- * the host looks at the token. Such a follower is one token ahead, and dropped like a guess.
+ * On a device that launches late (mc_backend.late) a pass whose token the device chooses, the best
+ * or one that it draws (session/device_draw.h), can be followed by another over that token before
+ * anybody has read it: the device goes on while the host looks at the token. Such a follower is one
+ * token ahead, and dropped like a guess.
  *
  * Threads: one at a time. */
 #ifndef SESSION_SESSION_H
@@ -21,6 +22,8 @@
 #include "base/status.h"
 #include "device/device.h"
 #include "model/lm.h"
+#include "session/device_draw.h"
+#include "session/lead.h"
 #include "session/pass.h"
 #include "session/swap.h"
 #include "session/tokens.h"
@@ -42,6 +45,8 @@ typedef struct mc_session_model {
     /* The processor does not read the device's memory. Where a few logits are enough, the others
      * stay there, and caches are swapped out of it. */
     bool far_memory;
+    uint64_t fingerprint; /* of the model of which lm is a rank's part; 0: lm is whole */
+    struct mc_lead *lead; /* who tells other ranks what its sessions do; NULL: nobody */
 } mc_session_model;
 
 enum { MC_MAX_AHEAD = 64 };
@@ -50,16 +55,19 @@ enum { MC_MAX_AHEAD = 64 };
  * alternate. Sessions on a pool share those of the pool. */
 enum { MC_SESSION_PROGRAMS = 4 };
 
-/* A pass that was launched: what it leaves is the best token, and that as ids of another pass. */
+/* A pass that was launched: what it leaves is the best token, and that as ids of another pass; or
+ * the logits, where tokens are drawn. */
 typedef struct mc_session_launch {
     mc_fence fence;
-    mica_array results[MC_LAUNCH_ARRAYS];
+    mica_array results[MC_LAUNCH_ARRAYS]; /* [n_results] */
+    size_t n_results;
     mica_status status; /* of launching: an error is told when the pass is asked for */
     char error[512];    /* its text */
 } mc_session_launch;
 
 typedef struct mc_session {
     const mc_session_model *model;
+    int64_t number; /* by which a lead names it */
     /* Of the draft model, with the history of its last guesses; NULL: none. */
     struct mc_session *draft;
     mc_cache cache;
@@ -88,11 +96,16 @@ typedef struct mc_session {
     /* Set by the owner before a token is fed: the best token after it is fed next, unless it ends
      * the text. */
     bool follow;
+    /* Set by the owner of a session that is not greedy before a token is fed, and cleared behind
+     * it: what the next token is drawn by, for passes that follow. NULL: none do. Borrowed */
+    const mc_device_draw *draw;
+    mc_device_draws draws;
     bool has_follower;
+    int32_t chosen; /* the token of the follower */
     /* A step of a batch was launched over the token that the last one chose; set by that, and
      * cleared where the session does anything else with its caches. */
     bool followed;
-    mc_session_launch follower; /* over the token best[0] */
+    mc_session_launch follower; /* over the token `chosen` */
     mc_best best[MC_MAX_AHEAD]; /* one for each row of logits */
     mc_buffer ahead;            /* int32: tokens computed ahead, with those fed since */
     size_t taken;               /* how many tokens of `ahead` were fed */
@@ -187,6 +200,17 @@ void mc_session_set_ahead(mc_session *session, const int32_t *ids, int64_t n);
 /* Makes room for the next n tokens, which the caller is about to compute in a pass of several rows.
  *  errors  those of mc_session_settle; MICA_ENOMEM. The session is empty then */
 mica_status mc_session_reserve(mc_session *session, int64_t n);
+
+/* Makes room for n tokens in place of that for fewer, if the pool has blocks for them. errors
+ * MICA_ENOMEM: the room is as before, or more */
+mica_status mc_session_reserve_more(mc_session *session, int64_t n);
+
+/* Says that n more tokens will come than mc_session_reuse knew: room is made for all at once. */
+void mc_session_expect(mc_session *session, int64_t n);
+
+/* Its number and what passes leave, as a lead tells it. */
+enum { MC_SESSION_GREEDY = 1, MC_SESSION_LARGEST = 2, MC_SESSION_FLAGS = 4 };
+int64_t mc_session_told(const mc_session *session);
 
 /* Notes how states are after `total` tokens, the last of which may not be counted, that can only go
  * back to where that was noted: a step may be computed in vain behind them. Drops what nobody needs

@@ -5,8 +5,10 @@
 #include "base/integer.h"
 #include "base/save.h"
 #include "device/device.h"
+#include "group/group.h"
 #include "io/published_make.h"
 #include "session/file_parts.h"
+#include "session/ranks.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -169,6 +171,8 @@ static mica_status add_adapter(uint64_t *sum, const mc_linear *linear) {
 mica_status mc_session_fingerprint(const mc_session_model *model, uint64_t *fingerprint) {
     const mc_lm *lm = model->lm;
     uint64_t sum = 0;
+    *fingerprint = model->fingerprint;
+    if (lm->group) return MICA_OK;
     add_spec(&sum, &lm->spec);
     for (size_t i = 0; i < mc_weights_count(lm->weights); i++)
         add_tensor(&sum, mc_weights_at(lm->weights, i));
@@ -191,7 +195,8 @@ mica_status mc_session_fingerprint(const mc_session_model *model, uint64_t *fing
 
 /* ---- writing ---- */
 
-static mica_status put_session(mc_part_writer *w, mc_session *session) {
+/* The header and the history. */
+static mica_status put_beginning(mc_part_writer *w, const mc_session *session) {
     const mc_session_model *model = session->model;
     const mc_decoder_spec *spec = &model->lm->spec;
     header head = {
@@ -209,13 +214,42 @@ static mica_status put_session(mc_part_writer *w, mc_session *session) {
     memcpy(head.magic, MAGIC, sizeof head.magic);
     MC_TRY(mc_session_fingerprint(model, &head.fingerprint));
     MC_TRY(mc_part_put(w, &head, sizeof head));
-    MC_TRY(mc_part_put(w, session->history.ids.data, session->history.ids.len));
-    MC_TRY(mc_cache_write(&session->cache, head.tokens, w));
+    return mc_part_put(w, session->history.ids.data, session->history.ids.len);
+}
+
+static mica_status put_session(mc_part_writer *w, mc_session *session) {
+    MC_TRY(put_beginning(w, session));
+    MC_TRY(mc_cache_write(&session->cache, mc_session_count(session), w));
     return mc_part_end(w);
+}
+
+/* What ranks write together, into the file of rank 0. */
+static mica_status put_parts(mc_part_writer *w, mc_session *session, bool first) {
+    mica_status status = first ? put_beginning(w, session) : MICA_OK;
+    MC_TRY(mc_group_outcome(session->model->lm->group, status));
+    MC_TRY(mc_ranks_write(&session->cache, mc_session_count(session), w));
+    return first ? mc_part_end(w) : MICA_OK;
+}
+
+static mica_status save_parts(mc_session *session, const char *path) {
+    mica_group *group = session->model->lm->group;
+    bool first = mica_group_rank(group) == 0, opened = false;
+    mc_save save = {0};
+    mica_status status = mc_session_settle(session);
+    if (status == MICA_OK && first) {
+        status = mc_save_open(&save, path);
+        opened = status == MICA_OK;
+    }
+    status = mc_group_outcome(group, status);
+    mc_part_writer w = {.file = save.file, .path = path};
+    if (status == MICA_OK) status = put_parts(&w, session, first);
+    if (opened) status = mc_save_close(&save, status);
+    return mc_group_outcome(group, status);
 }
 
 mica_status mc_session_save(mc_session *session, const char *path) {
     mc_save save;
+    if (session->model->lm->group) return save_parts(session, path);
     MC_TRY(mc_session_settle(session));
     MC_TRY(mc_save_open(&save, path));
     mc_part_writer w = {.file = save.file, .path = path};
@@ -230,6 +264,7 @@ mica_status mc_session_save(mc_session *session, const char *path) {
 static mica_status check_size(const mc_session_model *model, const header *head,
                               const mc_part_reader *r) {
     const mc_decoder_spec *spec = &model->lm->spec;
+    if (model->lm->group) return MICA_OK; /* the plan of a rank's caches says nothing of the file */
     if (head->layers != spec->n_layers || head->kv_heads != spec->kv_heads ||
         head->head_dim != spec->head_dim || head->dtype != (int64_t)model->lm->kv_dtype)
         return MICA_OK;
@@ -304,7 +339,9 @@ static mica_status take_history(mc_part_reader *r, const header *head, mc_sessio
 
 static mica_status take_session(mc_part_reader *r, const header *head, mc_session *session) {
     MC_TRY(take_history(r, head, session));
-    MC_TRY(mc_cache_read(&session->cache, session->scope, head->tokens, r));
+    bool ranks = session->model->lm->group != NULL;
+    MC_TRY(
+        (ranks ? mc_ranks_read : mc_cache_read)(&session->cache, session->scope, head->tokens, r));
     return mc_part_done(r);
 }
 
@@ -312,7 +349,11 @@ mica_status mc_session_parse(const mc_session_model *model, const void *data, si
                              const char *name, int64_t chunk, mc_session **out) {
     header head;
     *out = NULL;
-    mc_part_reader r = {"session file", name, data, size - MC_WORD, sizeof head};
+    mc_part_reader r = {.kind = "session file",
+                        .name = name,
+                        .data = data,
+                        .size = size - MC_WORD,
+                        .at = sizeof head};
     if (size < sizeof head + MC_WORD) {
         bool begun = size >= sizeof MAGIC && memcmp(data, MAGIC, sizeof MAGIC) == 0;
         return begun ? mc_part_cut_short(&r)
@@ -330,10 +371,30 @@ mica_status mc_session_parse(const mc_session_model *model, const void *data, si
     return status;
 }
 
+/* Rank 0 reads the file for all. */
+static mica_status load_part(const mc_session_model *model, const char *path, int64_t chunk,
+                             mc_session **session) {
+    bool first = mica_group_rank(model->lm->group) == 0;
+    mc_filemap map = {0};
+    mica_status status = first ? mc_filemap_open(path, MC_FILE_SESSION, &map) : MICA_OK;
+    const void *data = map.data;
+    size_t size = map.size;
+    status = mc_ranks_share(model->lm, status, &data, &size);
+    if (status == MICA_OK) {
+        status = mc_session_parse(model, data, size, path, chunk, session);
+        if (!first) mc_free((void *)(uintptr_t)data);
+        status = mc_group_outcome(model->lm->group, status);
+    }
+    if (status != MICA_OK) mc_session_close(session);
+    mc_filemap_close(&map);
+    return status;
+}
+
 mica_status mc_session_load(const mc_session_model *model, const char *path, int64_t chunk,
                             mc_session **session) {
     mc_filemap map = {0};
     *session = NULL;
+    if (model->lm->group) return load_part(model, path, chunk, session);
     MC_TRY(mc_filemap_open(path, MC_FILE_SESSION, &map));
     mica_status status = mc_session_parse(model, map.data, map.size, path, chunk, session);
     mc_filemap_close(&map);

@@ -15,6 +15,9 @@
  * and samples of its tensors; the factors of its adapter. A file is checked as a whole before it is
  * used.
  *
+ * Ranks of a model (model/split.h) save and load together, the same file as one rank does: rank 0
+ * writes and reads it.
+ *
  * Threads: as a session. */
 #ifndef SESSION_SESSION_FILE_H
 #define SESSION_SESSION_FILE_H

@@ -41,7 +41,9 @@ typedef struct mc_entry_span {
 /* Of the keys, or values, of an entry in one slot: elements of lm->kv_dtype. */
 typedef struct mc_entry_shape {
     int64_t heads, width; /* width: of a head */
+    int64_t whole;        /* heads, with those that other ranks have */
     int arrays; /* 2: keys and values; 1: the latter are in the former (mc_attention_spec.latent) */
+    bool fallback; /* they lie with the fallback device (mc_lm_layer_falls_back) */
 } mc_entry_shape;
 
 struct mc_kv_pool;
@@ -54,6 +56,8 @@ typedef struct mc_state {
     int index;               /* of the session's states: the group of a pool */
     int layer;               /* the first that has it */
     int slots;               /* layers that have a part of it */
+    bool elsewhere;          /* its layer is in another stage of a pipeline: it has no arrays; of
+                                entries in a pool, its first layer */
     mc_entry_span span;
     mc_entry_shape shape;
     const mc_carried *carried; /* [n_carried] arrays of its layer, if that says so */

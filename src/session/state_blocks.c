@@ -203,8 +203,8 @@ static void add_params(const mc_state *state, mica_scope *s, int slot, int64_t t
         group->slots = mica_program_param(s, MICA_I32, slots, 2);
         group->start = mica_program_param(s, MICA_I32, &rows, 1);
     }
-    int arrays = part->shape.arrays;
-    for (int i = arrays * slot; i < arrays * (slot + 1); i++)
+    int first = mc_kv_part_at(part, slot);
+    for (int i = first; i < first + part->shape.arrays; i++)
         if (!part->params[i].scope)
             part->params[i] = part->next[i] = mc_pool_param(state->pool, part, s);
 }
@@ -213,7 +213,7 @@ static mc_attended append(mc_state_rows rows, mica_scope *s, int slot, mica_arra
     const mc_state *state = rows.states[0];
     mc_kv_group *group = group_of(state);
     int arrays = state->shape.arrays;
-    mica_array *next = &part_of(state)->next[arrays * slot];
+    mica_array *next = &part_of(state)->next[mc_kv_part_at(part_of(state), slot)];
     const mica_array kv[] = {k, v};
     if (!group->written[slot]) {
         add_params(state, s, slot, mica_array_dim(k, 2));
@@ -229,8 +229,14 @@ static mc_attended append(mc_state_rows rows, mica_scope *s, int slot, mica_arra
                          .keep = state->span.keep};
 }
 
+/* Beside the arrays: the table, the slots and the first index, which a stage of a pipeline without
+ * layers of the group has not. */
+static size_t list_count(const mc_state *state) {
+    return group_of(state)->here ? 3 : 0;
+}
+
 static size_t param_count(const mc_state *state) {
-    return array_count(state) + 3;
+    return array_count(state) + list_count(state);
 }
 
 static void params(mc_state_rows rows, mica_param *params) {
@@ -238,6 +244,7 @@ static void params(mc_state_rows rows, mica_param *params) {
     const mc_kv_group *group = group_of(state);
     for (size_t i = 0; i < array_count(state); i++)
         *params++ = (mica_param){.array = part_of(state)->params[i], .donate = true};
+    if (!list_count(state)) return;
     *params++ = (mica_param){.array = group->table};
     *params++ = (mica_param){.array = group->slots};
     *params++ = (mica_param){.array = group->start};
@@ -296,6 +303,7 @@ static void args(mc_state_rows rows, mica_scope *s, int64_t tokens, mica_array *
     int64_t longest = mc_max(mc_max(tokens, 1), table_length(rows));
     memcpy(args, part_of(state)->arrays, arrays * sizeof *args);
     args += arrays;
+    if (!list_count(state)) return;
     mc_arena_reset(&pool->arena);
     int32_t *room = mc_arena_alloc(&pool->arena, rows.n * (size_t)longest * sizeof *room);
     if (room && has_blocks(rows, tokens))
@@ -310,7 +318,8 @@ static void args(mc_state_rows rows, mica_scope *s, int64_t tokens, mica_array *
 
 static mica_status take_results(mc_state *state, mica_scope *home, const mica_array *results) {
     (void)home;
-    return array_count(state) ? mc_pool_set_arrays(state->pool, part_of(state), results) : MICA_OK;
+    bool first = state->index == part_of(state)->group;
+    return first ? mc_pool_set_arrays(state->pool, part_of(state), results) : MICA_OK;
 }
 
 /* ---- files ---- */
@@ -319,9 +328,9 @@ static mica_status write(mc_state *state, int64_t total, int slot, mc_part_write
     const mc_kv_table *table = &of(state)->table;
     mica_array parts[2] = {MICA_NONE, MICA_NONE};
     int arrays = state->shape.arrays;
+    int first = mc_kv_part_at(part_of(state), slot);
     for (int i = 0; i < arrays && table->n; i++)
-        parts[i] = mc_pool_entries(part_of(state), state->scratch, arrays * slot + i, table->ids,
-                                   table->n);
+        parts[i] = mc_pool_entries(part_of(state), state->scratch, first + i, table->ids, table->n);
     return mc_entries_write(state, total, parts, w);
 }
 
@@ -334,10 +343,9 @@ static mica_status read(mc_state *state, mica_scope *home, int64_t total, int sl
     MC_TRY(mc_entries_read(state, total, slot, r, &count, parts));
     if (!count) return MICA_OK;
     MC_TRY(grow_table(state, blocks_of(state, count)));
-    int arrays = state->shape.arrays;
-    for (int i = 0; i < arrays; i++)
-        MC_TRY(mc_pool_write(state->pool, part_of(state), arrays * slot + i, table->ids, count,
-                             parts[i]));
+    int first = mc_kv_part_at(part_of(state), slot);
+    for (int i = 0; i < state->shape.arrays; i++)
+        MC_TRY(mc_pool_write(state->pool, part_of(state), first + i, table->ids, count, parts[i]));
     state->count = count;
     return MICA_OK;
 }

@@ -67,6 +67,7 @@ static mica_status replace(const mc_state *state, mica_scope *home, int64_t drop
     int64_t head = drop ? state->span.head : 0, rest = cap - (state->count - drop);
     const int64_t shape[] = {1, state->shape.heads, rest, state->shape.width};
     mica_scope *s = state->scratch;
+    mc_scope_set_fallback(s, state->shape.fallback);
     mica_array joined = mica_zeros(s, shape, 4, lm->kv_dtype);
     if (state->count) {
         mica_array old = mica_move(s, *buffer);
@@ -84,6 +85,7 @@ static mica_status replace(const mc_state *state, mica_scope *home, int64_t drop
         *buffer = mica_materialize(home, joined);
         status = mica_scope_status(home);
     }
+    mc_scope_set_fallback(s, false);
     mc_scope_reset(s);
     return status;
 }
@@ -151,7 +153,9 @@ static mc_attended append(mc_state_rows rows, mica_scope *s, int i, mica_array k
     if (!b->start.scope) b->start = mica_program_param(s, MICA_I32, NULL, 0);
     bool first = !slot->next[0].scope;
     for (int j = 0; j < b->base.shape.arrays && first; j++) {
+        mc_scope_set_fallback(s, b->base.shape.fallback);
         slot->params[j] = mica_program_param(s, b->base.lm->kv_dtype, shape, 4);
+        mc_scope_set_fallback(s, false);
         slot->next[j] = mica_slice_update_at(s, slot->params[j], kv[j], b->start, AXIS);
     }
     return (mc_attended){.k = slot->next[0],
@@ -228,7 +232,9 @@ static mica_array fill(const mc_state *state, mica_scope *home, const void *entr
     }
     for (size_t i = 0; i < (size_t)shape[1]; i++)
         memcpy(data + i * stride, (const char *)entries + i * row, row);
+    mc_scope_set_fallback(home, state->shape.fallback);
     mica_array buffer = mica_from_data(home, data, dtype, shape, 4);
+    mc_scope_set_fallback(home, false);
     mc_free(data);
     return buffer;
 }

@@ -38,8 +38,8 @@ static carried *of(const mc_state *state) {
 static mica_status init(mc_state *state) {
     carried *c = of(state);
     c->specs = state->carried;
-    c->n = state->n_carried;
-    c->now = mc_calloc((size_t)c->n * (3 + SNAPSHOTS), sizeof *c->now);
+    c->n = state->elsewhere ? 0 : state->n_carried;
+    c->now = mc_calloc((size_t)c->n * (3 + SNAPSHOTS) + 1, sizeof *c->now);
     if (!c->now) return mc_fail_nomem("a session's caches");
     c->params = c->now + c->n;
     c->next = c->params + c->n;
@@ -79,6 +79,7 @@ static mica_status make_zeros(const carried *c, mica_scope *home, int i) {
     int64_t shape[MICA_MAX_NDIM];
     mica_scope *s = c->base.scratch;
     shape_of(&c->specs[i], shape);
+    mc_scope_set_fallback(s, c->base.shape.fallback);
     mica_array zeros =
         mica_contiguous(s, mica_zeros(s, shape, c->specs[i].ndim + 1, c->specs[i].dtype));
     mica_status status = mica_eval(s, zeros);
@@ -86,6 +87,7 @@ static mica_status make_zeros(const carried *c, mica_scope *home, int i) {
         c->now[i] = mica_materialize(home, zeros);
         status = mica_scope_status(home);
     }
+    mc_scope_set_fallback(s, false);
     mc_scope_reset(s);
     return status;
 }
@@ -144,7 +146,7 @@ static void cut(mc_state *state, int64_t total, int64_t to) {
     for (int i = 0; i < SNAPSHOTS; i++) {
         note *snapshot = &c->snapshots[i];
         if (snapshot->at == to && c->at != to) {
-            (void)name_again(c, snapshot->arrays[0].scope, snapshot->arrays, c->now);
+            if (c->n) (void)name_again(c, snapshot->arrays[0].scope, snapshot->arrays, c->now);
             c->at = to; /* without memory the next pass fails */
         }
         if (snapshot->at > to) snapshot->at = 0; /* of another text */
@@ -199,8 +201,10 @@ static mica_array before(mc_state *state, mica_scope *s, int i) {
     const carried *c = of(state);
     int64_t shape[MICA_MAX_NDIM];
     shape_of(&c->specs[i], shape);
-    if (!c->params[i].scope)
-        c->params[i] = mica_program_param(s, c->specs[i].dtype, shape, c->specs[i].ndim + 1);
+    if (c->params[i].scope) return c->params[i];
+    mc_scope_set_fallback(s, state->shape.fallback);
+    c->params[i] = mica_program_param(s, c->specs[i].dtype, shape, c->specs[i].ndim + 1);
+    mc_scope_set_fallback(s, false);
     return c->params[i];
 }
 
@@ -245,7 +249,7 @@ static size_t list(mica_array *arrays, int n, mica_array **refs) {
 
 static size_t arrays(mc_state *state, mica_array **refs) {
     carried *c = of(state);
-    size_t n = c->now[0].scope || !refs ? list(c->now, c->n, refs) : 0;
+    size_t n = (c->n && c->now[0].scope) || !refs ? list(c->now, c->n, refs) : 0;
     for (int i = 0; i < SNAPSHOTS; i++)
         if (c->snapshots[i].at || !refs)
             n += list(c->snapshots[i].arrays, c->n, refs ? refs + n : NULL);
@@ -291,7 +295,9 @@ static mica_status read(mc_state *state, mica_scope *home, int64_t total, int sl
     for (int i = 0; i < c->n && total; i++) {
         shape_of(&c->specs[i], shape);
         MC_TRY(mc_part_take(r, bytes_of(&c->specs[i]), &data));
+        mc_scope_set_fallback(home, state->shape.fallback);
         c->now[i] = mica_from_data(home, data, c->specs[i].dtype, shape, c->specs[i].ndim + 1);
+        mc_scope_set_fallback(home, false);
     }
     state->count = c->at = total;
     return mica_scope_status(home);

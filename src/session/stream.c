@@ -27,6 +27,7 @@ struct mc_stream {
     bool logprobs;
     size_t top_logprobs;
     int in_vain; /* how many more draws than others needed more than the largest logits */
+    int missed;  /* the device's draws that were wrong, MISS each, less those that were right */
     mica_progress progress;
     void *progress_user;
     /* Tokens: reused from the cache; decoded after the first; guessed and computed; guessed
@@ -161,10 +162,6 @@ static bool goes_on(const mc_stream *stream) {
            answer->prompt + answer->generated < answer->room;
 }
 
-bool mc_stream_goes_on(const mc_stream *stream) {
-    return stream->session->greedy && goes_on(stream);
-}
-
 /* Whether the best token is enough, without logits. */
 static bool is_greedy(const mc_stream *stream) {
     return mc_sampling_is_greedy(&stream->sampler.params) && !stream->answer.min_tokens &&
@@ -179,6 +176,47 @@ static bool takes_largest(const mc_stream *stream) {
     return stream->session->model->far_memory && stream->in_vain < MAX_IN_VAIN &&
            mc_sampling_takes_largest(&stream->sampler.params) && !stream->answer.min_tokens &&
            !stream->logprobs && !stream->constraint;
+}
+
+/* What a wrong draw of the device counts, over which a pass was computed in vain; and how much of
+ * that there may be. */
+enum { MISS = 4, MAX_MISSED = 16 };
+
+/* Whether the device may draw tokens, too. It knows no masks of rows that are computed with
+ * others: the step after one of them begins before they are there. */
+static bool may_draw(const mc_stream *stream) {
+    return stream->session->model->far_memory && !stream->draft_tokens &&
+           stream->missed < MAX_MISSED && !(stream->shared && stream->constraint) &&
+           mc_device_draw_can(&stream->sampler.params);
+}
+
+void mc_stream_plan_draw(mc_stream *stream, mc_device_draw *draw) {
+    mc_sampler *sampler = &stream->sampler;
+    const mc_buffer *text = &stream->answer.text.ids;
+    bool early = stream->answer.generated < stream->answer.min_tokens;
+    sampler->generated = (size_t)stream->answer.generated;
+    sampler->banned = MC_BUFFER_AT(&stream->answer.stops, int32_t);
+    sampler->banned_count = early ? MC_BUFFER_COUNT(&stream->answer.stops, int32_t) : 0;
+    *draw = (mc_device_draw){sampler, MC_BUFFER_AT(text, int32_t), MC_BUFFER_COUNT(text, int32_t)};
+    stream->session->draw = may_draw(stream) ? draw : NULL;
+}
+
+/* Before a token is fed that a pass of the stream's own may follow. */
+static void plan_pass(mc_stream *stream, mc_device_draw *draw) {
+    mc_stream_plan_draw(stream, draw);
+    stream->session->follow = !stream->shared && goes_on(stream);
+}
+
+bool mc_stream_goes_on(const mc_stream *stream) {
+    return goes_on(stream) && (stream->session->greedy || may_draw(stream));
+}
+
+/* Counts whether a pass follows over the token that was drawn. */
+static void count_missed(mc_stream *stream, int32_t id) {
+    const mc_session *session = stream->session;
+    if (session->greedy || !(session->has_follower || session->followed)) return;
+    if (session->chosen != id) stream->missed += MISS;
+    if (session->chosen == id && stream->missed) stream->missed--;
 }
 
 /* The text to read: the prompt, and what was drawn before a pause. */
@@ -204,7 +242,7 @@ static mica_status read_chunk(mc_stream *stream, mc_session *session, int64_t ma
 /* Goes back to the prefix of the prompt that a session has already seen, and returns its length. */
 static int64_t begin_prompt(const mc_stream *stream, mc_session *session) {
     int64_t reused = mc_session_reuse_text(session, &stream->answer.text);
-    session->to_come += answer_begun(stream, session);
+    mc_session_expect(session, answer_begun(stream, session));
     return reused;
 }
 
@@ -236,6 +274,7 @@ static mica_status check_number(const mc_stream *stream) {
 }
 
 mica_status mc_stream_read(mc_stream *stream, int64_t max, int64_t *left) {
+    mc_device_draw draw;
     uint64_t start = mc_now_us();
     const float *logits = NULL;
     mica_status status = MICA_OK;
@@ -244,9 +283,10 @@ mica_status mc_stream_read(mc_stream *stream, int64_t max, int64_t *left) {
     if (max > 0) MC_TRY(mc_answer_check(&stream->answer)); /* before copied caches come back */
     if (!stream->number) begin(stream);
     MC_TRY(check_number(stream));
-    stream->session->follow = !stream->shared && goes_on(stream);
+    plan_pass(stream, &draw);
     if (max > 0 && stream->read < text_length(stream))
         status = read_chunk(stream, stream->session, max, &stream->read, &logits);
+    stream->session->draw = NULL;
     *left = text_length(stream) - stream->read;
     stream->prefill_us += mc_now_us() - start;
     return status;
@@ -365,10 +405,6 @@ static mica_status draw_from(mc_stream *stream, mica_token *token) {
     bool done;
     int64_t vocab = stream->session->model->lm->spec.vocab;
     mc_sampler *sampler = &stream->sampler;
-    bool early = stream->answer.generated < stream->answer.min_tokens;
-    sampler->generated = (size_t)stream->answer.generated;
-    sampler->banned = MC_BUFFER_AT(&stream->answer.stops, int32_t);
-    sampler->banned_count = early ? MC_BUFFER_COUNT(&stream->answer.stops, int32_t) : 0;
     const mc_buffer *text = &stream->answer.text.ids;
     MC_TRY(draw_from_largest(stream, token, &logits, &done));
     if (done) return MICA_OK;
@@ -388,6 +424,7 @@ static mica_status draw(mc_stream *stream, mica_token *token) {
         token->id = best->id;
     } else {
         MC_TRY(draw_from(stream, token));
+        count_missed(stream, token->id);
     }
     if (!stream->constraint || mc_answer_stops_at(&stream->answer, token->id)) return MICA_OK;
     return stream->constraint->ops->accept(stream->constraint, token->id);
@@ -397,6 +434,7 @@ static mica_status draw(mc_stream *stream, mica_token *token) {
 static mica_status compute(void *context, mica_token *token, mica_finish *end) {
     mc_stream *stream = context;
     const float *logits = NULL;
+    mc_device_draw plan;
     MC_TRY(ask_constraint(stream, end));
     if (*end != MICA_FINISH_NONE) return MICA_OK;
     if (!stream->drawing) {
@@ -406,8 +444,10 @@ static mica_status compute(void *context, mica_token *token, mica_finish *end) {
     }
     MC_TRY(check_number(stream));
     uint64_t start = mc_now_us();
-    stream->session->follow = !stream->shared && goes_on(stream);
-    MC_TRY(step(stream, &logits));
+    plan_pass(stream, &plan);
+    mica_status status = step(stream, &logits);
+    stream->session->draw = NULL;
+    MC_TRY(status);
     MC_TRY(draw(stream, token));
     stream->decode_us += mc_now_us() - start;
     stream->decoded++;

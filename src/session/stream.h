@@ -62,9 +62,13 @@ void mc_stream_share(mc_stream *stream, bool shared);
  * that token. */
 bool mc_stream_pending(const mc_stream *stream, int32_t *id);
 
-/* Whether the best token after that one is likely to be computed next: another pass may follow over
- * it before it is read. */
+/* Whether the token after that one is likely to be computed next, and the device can tell it:
+ * another pass may follow over it before it is read. */
 bool mc_stream_goes_on(const mc_stream *stream);
+
+/* Says, before that token is computed, what the next one is drawn by: sets session->draw to `draw`,
+ * or to NULL. The caller clears it again. */
+void mc_stream_plan_draw(mc_stream *stream, mc_device_draw *draw);
 
 /* Guesses, where mc_stream_pending is true, the tokens after that one, for who computes them with
  * it (mc_session_set_ahead): the answer gets no other bit by that.

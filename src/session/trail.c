@@ -115,6 +115,13 @@ static int32_t enter(mc_trail *t, mc_prefix_hash hash, int64_t i) {
     return entry;
 }
 
+/* Tells of block i, which has these tokens, where it has an entry. */
+static void tell(const mc_trail *t, int64_t i, const int32_t *ids) {
+    int32_t entry = MC_BUFFER_AT(&t->pins, int32_t)[i];
+    const mc_prefix_hash *hashes = MC_BUFFER_AT(&t->hashes, mc_prefix_hash);
+    if (entry >= 0) mc_pool_tell(t->pool, entry, i ? &hashes[i - 1] : NULL, ids);
+}
+
 /* Keeps the blocks of windows that block i of the text has. */
 static void keep_block(mc_trail *t, int64_t i, int64_t boundary) {
     mc_kv_pool *pool = t->pool;
@@ -175,6 +182,7 @@ void mc_trail_extend(mc_trail *t, const int32_t *ids, int64_t start, int64_t tot
         int32_t entry = enter(t, hash, i); /* there is room: mc_trail_reserve */
         (void)mc_buffer_add(&t->hashes, &hash, sizeof hash);
         (void)mc_buffer_add(&t->pins, &entry, sizeof entry);
+        tell(t, i, ids + (i * block - start));
     }
     pass_marks(t);
 }
@@ -344,9 +352,8 @@ int64_t mc_trail_known(const mc_trail *t, const int32_t *ids, int64_t n) {
 void mc_trail_expect(mc_trail *t, const int32_t *ids, int64_t n) {
     mc_prefix_hash *hashes;
     (void)mc_trail_mark(t, n);
-    if (!t->keeps || t->lost || !has_snapshots(t)) return;
     (void)mc_trail_mark(t, n - 1); /* so much is known of the same text */
-    if (!t->pool->has_full) return;
+    if (!t->keeps || t->lost || !has_snapshots(t) || !t->pool->has_full) return;
     (void)mc_trail_mark(t, find_shared(t, ids, (n - 1) / t->pool->block, &hashes) * t->pool->block);
     mc_free(hashes);
 }
@@ -386,6 +393,7 @@ mica_status mc_trail_take(mc_trail *t, mica_scope *home, const int32_t *ids, int
     for (int64_t i = 0; i < n; i++) {
         hash = mc_prefix_next(hash, ids + i * block, block);
         take_block(t, i, n, hash);
+        tell(t, i, ids + i * block);
     }
     t->total = known;
     for (int g = 0; g < t->pool->n_groups; g++)

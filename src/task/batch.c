@@ -19,8 +19,12 @@ mica_status mc_batch_init(mc_batch *batch, const mc_session_model *model) {
     mc_kv_pool *pool = model->pool;
     *batch = (mc_batch){.model = model};
     MC_TRY(mica_scope_open(model->device, &batch->scope));
-    return mc_passes_init(&batch->passes, batch->scope, pool ? pool->programs : &batch->last,
-                          pool ? MC_POOL_PROGRAMS : 1);
+    mica_status status =
+        mc_passes_init(&batch->passes, batch->scope, pool ? pool->programs : &batch->last,
+                       pool ? MC_POOL_PROGRAMS : 1);
+    batch->passes.lead = model->lead;
+    mc_device_draws_init(&batch->draws, batch->passes.recording);
+    return status;
 }
 
 void mc_batch_drop_follower(mc_batch *batch) {
@@ -32,6 +36,7 @@ void mc_batch_drop_follower(mc_batch *batch) {
 
 void mc_batch_deinit(mc_batch *batch) {
     mc_batch_drop_follower(batch);
+    mc_device_draws_deinit(&batch->draws);
     mc_pass_close_all(&batch->last, 1);
     mc_passes_deinit(&batch->passes);
     mica_scope_close(&batch->scope);
@@ -160,7 +165,8 @@ static mica_status run_step(mc_batch *batch, const step_rows *rows, const int32_
 
 /* ---- steps that follow each other before they are read ---- */
 
-/* A step that was launched, of rows all of which take the best token. */
+/* A step that was launched: it leaves the best tokens, where a row takes that, and the logits,
+ * where one does not. */
 typedef struct launched_step {
     mc_session_launch pass;
     mica_program *program; /* a reference: others may take its place meanwhile */
@@ -169,7 +175,9 @@ typedef struct launched_step {
 static mica_status launch(mc_batch *batch, step_rows *rows, mica_array ids, launched_step *step) {
     step->pass.fence = 0;
     step->program = NULL;
+    rows->pass.wish.largest = false; /* draws leave them */
     rows->pass.wish.fence = &step->pass.fence;
+    step->pass.n_results = mc_session_wish_count(&rows->pass.wish);
     mica_status status = mc_pass_compute(&batch->passes, &rows->pass, ids, step->pass.results);
     if (status == MICA_OK) step->program = mc_program_retain(batch->passes.programs[0].program);
     return status;
@@ -204,19 +212,85 @@ static void follow(mc_batch *batch, step_rows *rows, mica_array chosen) {
     memcpy(batch->followed, rows->sessions, n * sizeof(mc_session *));
 }
 
-/* Ends a step and gives each session its best token, from row `at` of the step. */
-static mica_status take_best(mc_batch *batch, const step_rows *rows, launched_step *step,
-                             size_t n_step, const size_t *at) {
-    mc_best best[MC_MAX_ROWS];
-    MC_TRY(end_step(batch, step));
-    MC_TRY(mc_best_read(step->pass.results, best, n_step));
+/* Whether steps may be launched before earlier ones are read: the device chooses all tokens. */
+static bool may_follow(const mc_batch *batch, const step_rows *rows) {
+    bool follow = batch->follow && batch->model->device->backend->late;
+    for (size_t i = 0; i < rows->pass.rows && rows->pass.wish.both; i++)
+        follow = follow && rows->sessions[i]->draw;
+    return follow;
+}
+
+/* Launches draws from all rows of a step, and what follows over their tokens. Without draws nothing
+ * does. */
+static mc_device_drawn draw_and_follow(mc_batch *batch, step_rows *rows, mica_array logits) {
+    mc_device_draw given[MC_MAX_ROWS];
+    mc_device_drawn drawn = {.fence = 0};
+    bool largest = false;
     for (size_t i = 0; i < rows->pass.rows; i++) {
-        mc_session *session = rows->sessions[i];
-        session->best[0] = best[at[i]];
-        session->has_best = true;
-        session->has_largest = false;
-        batch->chosen[i] = session->best[0].id;
+        given[i] = *rows->sessions[i]->draw;
+        largest |= mc_session_wants_largest(rows->sessions[i]);
     }
+    if (mc_device_draws_launch(&batch->draws, batch->scope, logits, given, rows->pass.rows, largest,
+                               &drawn) == MICA_OK)
+        follow(batch, rows, drawn.ids);
+    else
+        mica_scope_clear_error(batch->scope);
+    return drawn;
+}
+
+/* What rows are given of a step. */
+typedef struct left {
+    mc_best best[MC_MAX_ROWS];
+    const mc_largest *largest; /* NULL: none */
+    mica_array logits;
+} left;
+
+/* Gives a session what it wants of row `row` of a step. */
+static mica_status give_row(const left *l, mc_session *session, size_t row) {
+    size_t bytes = (size_t)session->model->lm->spec.vocab * sizeof(float);
+    bool largest = l->largest && mc_session_wants_largest(session);
+    session->has_best = session->greedy;
+    session->has_largest = largest;
+    if (session->greedy) {
+        session->best[0] = l->best[row];
+        return MICA_OK;
+    }
+    if (!largest) return mc_read_part(l->logits, row * bytes, session->logits.data, bytes);
+    *MC_BUFFER_AT(&session->tops, mc_largest) = l->largest[row];
+    session->rows = mica_detach(session->scope, l->logits);
+    session->first_row = (int64_t)row;
+    return mica_scope_status(session->scope);
+}
+
+/* Reads what a step and its draws left, of n rows. */
+static mica_status read_step(mc_batch *batch, const launched_step *step,
+                             const mc_session_wish *wish, const mc_device_drawn *drawn, size_t n,
+                             left *l) {
+    l->largest = NULL;
+    l->logits = step->pass.results[step->pass.n_results - 1];
+    if (wish->best) MC_TRY(mc_best_read(step->pass.results, l->best, n));
+    for (size_t i = 0; i < n && wish->best; i++)
+        batch->chosen[i] = l->best[i].id;
+    if (drawn->ids.scope)
+        MC_TRY(mc_read_part(drawn->ids, 0, batch->chosen, n * sizeof *batch->chosen));
+    if (!drawn->largest.scope) return MICA_OK;
+    mc_buffer_clear(&batch->tops);
+    if (!mc_buffer_reserve(&batch->tops, n * sizeof(mc_largest))) return mc_fail_nomem("a batch");
+    l->largest = MC_BUFFER_AT(&batch->tops, mc_largest);
+    return mc_largest_read(drawn->largest, MC_BUFFER_AT(&batch->tops, mc_largest), n);
+}
+
+/* Ends a step and its draws, and gives each session what it wants, from row `at` of the step. */
+static mica_status take_rows(mc_batch *batch, const step_rows *rows, launched_step *step,
+                             const mc_device_drawn *drawn, size_t n_step, const size_t *at) {
+    mica_device *device = batch->model->device;
+    left l;
+    mica_status status = end_step(batch, step);
+    if (status != MICA_OK) return mc_device_wait_after(device, drawn->fence, status);
+    MC_TRY(mc_device_wait(device, drawn->fence));
+    MC_TRY(read_step(batch, step, &rows->pass.wish, drawn, n_step, &l));
+    for (size_t i = 0; i < rows->pass.rows; i++)
+        MC_TRY(give_row(&l, rows->sessions[i], at[i]));
     return MICA_OK;
 }
 
@@ -225,15 +299,21 @@ static mica_status take_best(mc_batch *batch, const step_rows *rows, launched_st
 static mica_status take_step(mc_batch *batch, step_rows *rows, const int32_t *ids,
                              launched_step *step, size_t n_step, const size_t *at) {
     size_t same[MC_MAX_ROWS];
+    mc_device_drawn drawn = {.fence = 0};
     for (size_t i = 0; i < rows->pass.rows; i++)
         same[i] = i;
-    if (batch->follow && !at && step->pass.fence)
-        follow(batch, rows, step->pass.results[MC_BEST_ARRAYS]);
-    mica_status status = take_best(batch, rows, step, n_step, at ? at : same);
+    if (may_follow(batch, rows) && !at && step->pass.fence) {
+        if (rows->pass.wish.both)
+            drawn = draw_and_follow(batch, rows, step->pass.results[step->pass.n_results - 1]);
+        else
+            follow(batch, rows, step->pass.results[MC_BEST_ARRAYS]);
+    }
+    mica_status status = take_rows(batch, rows, step, &drawn, n_step, at ? at : same);
     if (status != MICA_OK) mc_batch_drop_follower(batch);
     for (size_t i = 0; status == MICA_OK && i < rows->pass.rows; i++) {
         mc_session_set_ahead(rows->sessions[i], &ids[i], 1);
         rows->sessions[i]->followed = batch->program != NULL;
+        rows->sessions[i]->chosen = batch->chosen[i];
     }
     return status;
 }
@@ -272,7 +352,7 @@ static mica_status take_follower(mc_batch *batch, step_rows *rows, const int32_t
     batch->program = NULL;
     batch->n_followed = 0;
     batch->follows++;
-    mica_status status = mica_scope_collect(batch->scope, step.pass.results, MC_LAUNCH_ARRAYS);
+    mica_status status = mica_scope_collect(batch->scope, step.pass.results, step.pass.n_results);
     if (status == MICA_OK) return take_step(batch, rows, ids, &step, n, whole ? NULL : at);
     (void)end_step(batch, &step);
     return status;
@@ -284,11 +364,6 @@ static mica_status launch_step(mc_batch *batch, step_rows *rows, const int32_t *
     mica_array tokens = mica_from_data(batch->scope, ids, MICA_I32, shape, 2);
     MC_TRY(launch(batch, rows, tokens, &step));
     return take_step(batch, rows, ids, &step, rows->pass.rows, NULL);
-}
-
-/* Whether steps may be launched before earlier ones are read: all rows take the best token. */
-static bool may_follow(const mc_batch *batch, const step_rows *rows) {
-    return batch->follow && batch->model->device->backend->late && !rows->pass.wish.both;
 }
 
 /* Lets states go back that a follower has changed in vain. */
@@ -319,14 +394,34 @@ static mica_status feed(mc_batch *batch, mc_session *const *sessions, const int3
     return MICA_OK;
 }
 
-mica_status mc_batch_look_ahead(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
-                                const int64_t *counts, size_t n) {
+static mica_status look_ahead(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
+                              const int64_t *counts, size_t n) {
     mica_status status = reserve_rows(batch, sessions, counts, n);
     if (status == MICA_OK) status = feed(batch, sessions, ids, counts, n);
     for (size_t i = 0; status != MICA_OK && i < n; i++)
         if (!mc_cache_is_together(&sessions[i]->cache))
             mc_session_reset(sessions[i]); /* its caches may be half written */
     return status;
+}
+
+/* Tells other ranks of a step. */
+static void say_step(mc_lead *lead, mc_session *const *sessions, const int32_t *ids,
+                     const int64_t *counts, size_t n) {
+    int64_t numbers[1 + 2 * MC_MAX_ROWS] = {(int64_t)n}, all = 0;
+    for (size_t i = 0; i < n; i++) {
+        numbers[1 + 2 * i] = mc_session_told(sessions[i]);
+        numbers[2 + 2 * i] = counts ? counts[i] : 1;
+        all += numbers[2 + 2 * i];
+    }
+    mc_lead_say(lead, MC_LEAD_BATCH, numbers, 1 + 2 * n);
+    mc_lead_say_ids(lead, ids, all);
+}
+
+mica_status mc_batch_look_ahead(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,
+                                const int64_t *counts, size_t n) {
+    mc_lead *lead = batch->model->lead;
+    if (lead) say_step(lead, sessions, ids, counts, n);
+    return mc_lead_done(lead, look_ahead(batch, sessions, ids, counts, n));
 }
 
 mica_status mc_batch_feed(mc_batch *batch, mc_session *const *sessions, const int32_t *ids,

@@ -10,10 +10,11 @@
  * are data then, and programs are kept for numbers of rows and for lengths of the table, which are
  * powers of two.
  *
- * On a device that launches late, a step of rows that take the best token can be followed by
- * another, launched over these tokens before anybody has read them (mc_batch.follow): the device
- * goes on while the host hands them out. If other rows come next, those of the follower are taken
- * first, by themselves; a row that has ended by then was computed in vain.
+ * On a device that launches late, a step of rows whose tokens the device chooses, the best or those
+ * that it draws, can be followed by another, launched over these tokens before anybody has read
+ * them (mc_batch.follow): the device goes on while the host hands them out. If other rows come
+ * next, those of the follower are taken first, by themselves; a row that has ended by then was
+ * computed in vain.
  *
  * Threads: any, each with arguments of its own. */
 #ifndef TASK_BATCH_H
@@ -31,9 +32,10 @@ typedef struct mc_batch {
     mc_passes passes;
     mc_pass_program last; /* of the last step, without a pool */
     mc_buffer tops;       /* mc_largest [rows] of a step */
-    /* Set by the owner before a step of one token each of sessions on a pool that are greedy, with
-     * room for a token more: the best tokens after it are fed next. */
+    /* Set by the owner before a step of one token each of sessions on a pool with room for a token
+     * more, that are greedy, or of which each has a draw: the tokens after it are fed next. */
     bool follow;
+    mc_device_draws draws;
     mc_session_launch follower;
     mica_program *program; /* of the follower, held until its end; NULL: there is none */
     mc_session *followed[MC_MAX_ROWS];

@@ -1,11 +1,14 @@
 #include "tune/step.h"
 
 #include "base/alloc.h"
+#include "group/group.h"
 
 #include <mica/grad.h>
+#include <mica/group.h>
 #include <mica/program.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Logits and their gradient take so much each, at most. */
@@ -322,6 +325,117 @@ mica_status mc_steps_evaluate(mc_steps *st, const mc_batch *batch, double *loss,
     mica_status status = run_pass(st, st->evaluate, s, batch, results, 2, loss, weight);
     mica_scope_close(&s);
     return status;
+}
+
+/* ---- by the ranks of a group ---- */
+
+/* What is wrong with this rank's batch before it is computed. */
+static mica_status check_own(const mc_step_result *own) {
+    if (own->status != MICA_OK) return mc_fail((mica_status)own->status, "%s", own->error);
+    return own->cancelled ? mc_fail(MICA_ECANCELLED, "cancelled") : MICA_OK;
+}
+
+/* Gives all ranks what each has come to, of which `own` is this rank's status. */
+static mica_status share_results(const mc_steps *st, mc_step_result *results, mica_status own) {
+    mica_group *group = st->options.group;
+    int rank = mica_group_rank(group), size = mica_group_size(group);
+    mc_step_result mine = results[rank];
+    mine.status = own;
+    if (own != MICA_OK) snprintf(mine.error, sizeof mine.error, "%s", mica_last_error());
+    MC_TRY(mc_group_all_gather(group, &mine, sizeof mine, results));
+    for (int i = 0; i < size; i++) {
+        mica_status status = check_own(&results[i]);
+        if (status != MICA_OK) return i == rank ? status : mc_fail_context(status, "rank %d", i);
+    }
+    return MICA_OK;
+}
+
+/* What this rank adds to the sums over ranks: those so far are with the first one. */
+static mica_array contribution(mc_steps *st, size_t i, mica_array grad, double factor) {
+    mica_scope *s = st->t->scope;
+    bool first = mica_group_rank(st->options.group) == 0;
+    mica_array value = mc_trainable_at(st->t, i)->value;
+    if (!mica_valid(grad))
+        return mica_zeros(s, mica_array_shape(value), mica_array_ndim(value),
+                          mica_array_dtype(value));
+    grad = mica_materialize(s, grad);
+    if (first && !st->added) return grad;
+    grad = weigh(s, grad, mica_f32(s, (float)factor));
+    return first ? mica_add(s, st->grads[i], grad) : grad;
+}
+
+/* Adds the gradients of the first n ranks to the sums. grads: this rank's; NULL: it has none. */
+static mica_status add_over_ranks(mc_steps *st, const mica_array *grads, size_t n,
+                                  const mc_step_result *results) {
+    mica_group *group = st->options.group;
+    mica_scope *s = st->t->scope;
+    size_t rank = (size_t)mica_group_rank(group);
+    if (!st->added) st->first_weight = results[0].weight;
+    if (!st->added) st->total = 0.0;
+    double factor = st->options.alike ? 1.0 : results[rank].weight / st->first_weight;
+    mica_array order = MICA_NONE;
+    for (size_t i = 0; i < st->n; i++) {
+        mica_array own = contribution(st, i, grads ? grads[i] : MICA_NONE, factor);
+        st->grads[i] = mica_all_reduce(s, group, own, &order);
+    }
+    MC_TRY(mica_eval_n(s, st->grads, st->n));
+    for (size_t r = 0; r < n; r++)
+        st->total += st->options.alike ? 1.0 : results[r].weight / st->first_weight;
+    st->added += (int64_t)n;
+    st->batches += (int64_t)n;
+    return collect(st);
+}
+
+static mica_status run_own(mc_steps *st, mica_function *f, mica_scope *s, const mc_batch *batch,
+                           mica_array *arrays, size_t n_arrays, mc_step_result *result) {
+    MC_TRY(check_own(result));
+    int rank = mica_group_rank(st->options.group);
+    st->batches += rank; /* its number is that of the batch's dropout */
+    mica_status status =
+        run_pass(st, f, s, batch, arrays, n_arrays, &result->loss, &result->weight);
+    st->batches -= rank;
+    if (status == MICA_OK && f == st->gradient && !isfinite(result->loss))
+        status = mc_fail(MICA_EINVAL, "the loss is %g after %lld updates", result->loss,
+                         (long long)st->count);
+    return status;
+}
+
+static mica_status run_over_ranks(mc_steps *st, mica_function *f, const mc_batch *batch, size_t n,
+                                  mica_array *arrays, size_t n_arrays, mc_step_result *results) {
+    mica_scope *s = NULL;
+    size_t rank = (size_t)mica_group_rank(st->options.group);
+    mica_status status = mica_scope_open(st->device, &s);
+    if (status == MICA_OK && rank < n)
+        status = run_own(st, f, s, batch, arrays, n_arrays, &results[rank]);
+    status = share_results(st, results, status);
+    if (status == MICA_OK && f == st->gradient)
+        status = mc_group_end_on(st->options.group,
+                                 add_over_ranks(st, rank < n ? arrays + 2 : NULL, n, results));
+    mica_scope_close(&s);
+    return status;
+}
+
+mica_status mc_steps_gradients(mc_steps *st, const mc_batch *batch, size_t n,
+                               mc_step_result *results) {
+    if (mica_group_size(st->options.group) == 1) {
+        MC_TRY(check_own(&results[0]));
+        return mc_steps_gradient(st, batch, &results[0].loss, &results[0].weight);
+    }
+    mica_array *arrays = mc_calloc(st->n + 2, sizeof *arrays);
+    if (!arrays) return mc_group_end_on(st->options.group, mc_fail_nomem("a training step"));
+    mica_status status = run_over_ranks(st, st->gradient, batch, n, arrays, st->n + 2, results);
+    mc_free(arrays);
+    return status;
+}
+
+mica_status mc_steps_losses(mc_steps *st, const mc_batch *batch, size_t n,
+                            mc_step_result *results) {
+    mica_array arrays[2];
+    if (mica_group_size(st->options.group) == 1) {
+        MC_TRY(check_own(&results[0]));
+        return mc_steps_evaluate(st, batch, &results[0].loss, &results[0].weight);
+    }
+    return run_over_ranks(st, st->evaluate, batch, n, arrays, 2, results);
 }
 
 mica_array mc_steps_grad(const mc_steps *st, size_t i) {

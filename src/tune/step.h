@@ -31,7 +31,19 @@ typedef struct mc_steps_options {
     mica_compile_fn loss_fn; /* the loss, in the place of that of the name; NULL: none */
     void *loss_user;
     bool alike; /* gradients of batches are averaged alike, not by their weights */
+    struct mica_group
+        *group; /* whose ranks have the same parameters, and compute a batch each at once;
+                          NULL: one rank */
 } mc_steps_options;
+
+/* What a batch of one of the ranks has come to; set by the owner before, what it says of it. */
+typedef struct mc_step_result {
+    int64_t status; /* a mica_status, with its text */
+    double loss, weight;
+    double tokens, trained;
+    int64_t cancelled;
+    char error[512], lines[128]; /* lines: of its examples */
+} mc_step_result;
 
 /* t is borrowed, its values are replaced by steps.
  * errors  MICA_EINVAL no such loss or optimiser, a loss that trains no model; MICA_ENOMEM */
@@ -44,6 +56,20 @@ void mc_steps_close(mc_steps **steps);
  *  loss, weight  receive the loss, and by what it counts in a mean over batches
  *  errors        MICA_EINVAL the loss is not finite: nothing was added; those of a program */
 mica_status mc_steps_gradient(mc_steps *steps, const mc_batch *batch, double *loss, double *weight);
+
+/* The same of n batches at once, one each of the first n ranks, as if one rank added them in the
+ * order of ranks: with gradients in f32 they are the same to the bit. All ranks call it together.
+ *
+ *  batch    this rank's; not read if it is not one of the first n
+ *  results  [size of the group]: this rank's; receives those of all
+ *  errors   of the first rank that has one, on all: that of making its batch, which results[rank]
+ *           has, or of mc_steps_gradient; MICA_ECANCELLED a rank says so; MICA_EDEVICE */
+mica_status mc_steps_gradients(mc_steps *steps, const mc_batch *batch, size_t n,
+                               mc_step_result *results);
+
+/* The same of losses alone, without dropout. */
+mica_status mc_steps_losses(mc_steps *steps, const mc_batch *batch, size_t n,
+                            mc_step_result *results);
 
 /* The loss of a batch alone, without dropout. */
 mica_status mc_steps_evaluate(mc_steps *steps, const mc_batch *batch, double *loss, double *weight);

@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "base/options.h"
 #include "base/system.h"
+#include "group/group.h"
 #include "tune/data.h"
 #include "tune/estimate.h"
 #include "tune/folder.h"
@@ -37,7 +38,8 @@ typedef struct loop {
     double rate, norm;
     uint64_t cache_limit; /* of the device, before */
     bool mask_prompt;
-    mica_status log_status; /* of the first log that could not be written, and its text */
+    mc_step_result *results, *losses; /* [ranks] of a step, and of an evaluation beside it */
+    mica_status log_status;           /* of the first log that could not be written, and its text */
     char log_error[256];
 } loop;
 
@@ -65,6 +67,10 @@ static mica_status check_counts(const mica_tune_options *o) {
     if (!(o->clip_norm >= 0.0) || !isfinite(o->clip_norm))
         return mc_fail(MICA_EINVAL, "clip_norm %g: want a number above 0, or 0 for none",
                        o->clip_norm);
+    if (o->accumulate % mica_group_size(o->group) != 0)
+        return mc_fail(MICA_EINVAL,
+                       "accumulate %lld: %d ranks have a batch each of an update: want a multiple",
+                       (long long)o->accumulate, mica_group_size(o->group));
     if (o->average < MICA_TUNE_AVERAGE_TOKENS || o->average > MICA_TUNE_AVERAGE_STEPS)
         return mc_fail(MICA_EINVAL, "average %d: want tokens (0) or steps (1)", (int)o->average);
     if (o->too_long < MICA_TUNE_CUT || o->too_long > MICA_TUNE_REFUSE)
@@ -99,13 +105,15 @@ static mica_status check_model(const mc_decoder_spec *spec, bool pack) {
 
 static mica_status fill_options(loop *l, const mica_tune_options *options) {
     mica_tune_options *o = &l->o;
-    MC_TRY(MC_OPTIONS_COPY(mica_tune_options, loss_user, o, options));
+    int64_t ranks;
+    MC_TRY(MC_OPTIONS_COPY(mica_tune_options, group, o, options));
     MC_TRY(check_model(&l->tuner->lm->spec, o->pack));
     int64_t context = l->tuner->lm->spec.context, length = 2048;
     if (context > 0 && context < length) length = context;
+    ranks = mica_group_size(o->group);
     o->batch_size = or_default(o->batch_size, 4);
     o->iterations = or_default(o->iterations, 1000);
-    o->accumulate = or_default(o->accumulate, 1);
+    o->accumulate = or_default(o->accumulate, ranks);
     o->max_seq_length = or_default(o->max_seq_length, length);
     o->valid_batches = or_default(o->valid_batches, 25);
     o->test_batches = or_default(o->test_batches, 500);
@@ -166,7 +174,7 @@ static mica_status write_settings(loop *l) {
                     out,
                     "loss %s optimizer %s kind %d bf16 %d fast %d flags %d%d%d%d mask %d pack %d "
                     "long %d data %016llx parameters %016llx",
-                    l->loss->name, p->name, (int)t->kind, t->bf16, l->tuner->lm->head.fast,
+                    l->loss->name, p->name, (int)t->kind, t->bf16, l->tuner->lm->head.fast != 0,
                     p->bias_correction, p->nesterov, p->no_nesterov, p->relative_step,
                     l->mask_prompt, o->pack, (int)o->too_long, (unsigned long long)l->data.hash,
                     (unsigned long long)hash_names(&l->tuner->trainable)) &&
@@ -273,22 +281,46 @@ static void report_train(loop *l) {
     report(l, &r);
 }
 
+/* ---- batches of ranks ---- */
+
+/* This rank's batch of the n that come next; the others are passed over. */
+static mica_status take_batch(mc_batches *b, size_t rank, size_t n, mc_batch *batch,
+                              mc_step_result *own) {
+    uint64_t next = b->next;
+    mica_status status = MICA_OK;
+    *own = (mc_step_result){.weight = 1.0};
+    if (rank < n) {
+        mc_batches_seek(b, next + rank);
+        status = mc_batches_next(b, batch);
+        own->tokens = (double)b->tokens;
+        own->trained = (double)b->trained;
+        if (status == MICA_OK) (void)mc_batches_lines(b, own->lines);
+    }
+    mc_batches_seek(b, next + n);
+    own->status = status;
+    if (status != MICA_OK) snprintf(own->error, sizeof own->error, "%s", mica_last_error());
+    return status;
+}
+
 /* ---- evaluation ---- */
 
 static mica_status evaluate(loop *l, mc_set set, int64_t max, double *loss) {
     mc_batches *b = &l->data.batches[set];
+    size_t rank = (size_t)mica_group_rank(l->o.group), ranks = (size_t)mica_group_size(l->o.group);
     uint64_t n = b->count, begun = mc_now_us();
     double sum = 0.0, weights = 0.0;
     if (max > 0 && (uint64_t)max < n) n = (uint64_t)max;
     mc_batches_seek(b, 0);
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < n; i += ranks) {
         mc_batch batch;
-        double value, weight;
-        MC_TRY(mc_cancel_check(l->o.cancel));
-        MC_TRY(mc_batches_next(b, &batch));
-        MC_TRY(mc_steps_evaluate(l->steps, &batch, &value, &weight));
-        sum += value * weight;
-        weights += weight;
+        size_t round = n - i < ranks ? (size_t)(n - i) : ranks;
+        (void)take_batch(b, rank, round, &batch, &l->losses[rank]);
+        l->losses[rank].cancelled = mc_cancel_check(l->o.cancel) != MICA_OK;
+        MC_TRY(mc_steps_losses(l->steps, &batch, round, l->losses));
+        for (size_t k = 0; k < round; k++) {
+            sum += l->losses[k].loss * l->losses[k].weight;
+            weights += l->losses[k].weight;
+        }
     }
     *loss = sum / weights;
     l->reported_us += mc_now_us() - begun; /* not a part of the rate */
@@ -304,10 +336,18 @@ static mica_status validate(loop *l) {
     return MICA_OK;
 }
 
-/* ---- files ---- */
+/* ---- files: those of a group are rank 0's, which the others hear of ---- */
 
-static mica_status save(loop *l) {
-    if (!l->state_path) return MICA_OK;
+static bool writes(const loop *l) {
+    return mica_group_rank(l->o.group) == 0;
+}
+
+static mica_status agree(const loop *l, const char *what, const char *text) {
+    return l->o.group ? mica_group_agree(l->o.group, what, text) : MICA_OK;
+}
+
+static mica_status write_files(loop *l) {
+    if (!writes(l)) return MICA_OK;
     MC_TRY(mc_folder_make(l->o.adapter));
     MC_TRY(mc_folder_check(l->o.adapter));
     MC_TRY(mc_state_save(l->state_path, &l->tuner->trainable, l->steps, &l->safe, &l->settings));
@@ -316,9 +356,26 @@ static mica_status save(loop *l) {
     return MICA_OK;
 }
 
+static mica_status save(loop *l) {
+    return l->state_path ? mc_group_outcome(l->o.group, write_files(l)) : MICA_OK;
+}
+
+/* All ranks read the state, and must find the same. */
+static mica_status agree_on_state(const loop *l, bool there) {
+    char text[64];
+    snprintf(text, sizeof text, "%s, iteration %lld", there ? "a state" : "none",
+             (long long)l->at.iteration);
+    return agree(l, "the state to go on from", text);
+}
+
 static mica_status resume(loop *l) {
-    if (!l->o.resume || !mc_path_is_file(l->state_path)) return MICA_OK;
-    MC_TRY(mc_state_load(l->state_path, &l->tuner->trainable, l->steps, &l->at, &l->settings));
+    bool there = l->o.resume && mc_path_is_file(l->state_path);
+    mica_status status = MICA_OK;
+    if (there)
+        status = mc_state_load(l->state_path, &l->tuner->trainable, l->steps, &l->at, &l->settings);
+    MC_TRY(mc_group_outcome(l->o.group, status));
+    MC_TRY(agree_on_state(l, there));
+    if (!there) return MICA_OK;
     l->safe = l->at;
     mc_steps_go_on(l->steps, l->at.updates, l->at.gradients);
     mc_batches_seek(&l->data.batches[MC_SET_TRAIN], (uint64_t)l->at.iteration);
@@ -330,12 +387,18 @@ static mica_status resume(loop *l) {
 
 /* ---- steps ---- */
 
-static mica_status blame_batch(loop *l, mica_status status) {
-    char lines[128];
+static mica_status blame_batch(const loop *l, mica_status status, const char *lines) {
     if (status != MICA_EINVAL) return status;
     return mc_fail_context(status, "iteration %lld, with the examples of lines %s",
-                           (long long)l->at.iteration + 1,
-                           mc_batches_lines(&l->data.batches[MC_SET_TRAIN], lines));
+                           (long long)l->at.iteration + 1, lines);
+}
+
+/* The batch of the first rank whose own has failed. */
+static mica_status blame_rank(const loop *l, mica_status status) {
+    int r = 0, size = mica_group_size(l->o.group);
+    while (r < size - 1 && l->results[r].status == MICA_OK)
+        r++;
+    return blame_batch(l, status, l->results[r].lines);
 }
 
 /* Whether an update is behind an iteration. The last one takes what gradients there are. */
@@ -343,27 +406,41 @@ static bool ends_update(const loop *l, int64_t iteration) {
     return iteration % l->o.accumulate == 0 || iteration == l->o.iterations;
 }
 
-static mica_status step(loop *l) {
-    mc_batches *b = &l->data.batches[MC_SET_TRAIN];
-    mc_batch batch;
-    double loss, weight;
-    MC_TRY(mc_batches_next(b, &batch));
-    mica_status status = mc_steps_gradient(l->steps, &batch, &loss, &weight);
-    if (status != MICA_OK) return blame_batch(l, status);
-    bool updates = ends_update(l, l->at.iteration + 1);
-    if (updates) {
-        MC_TRY(rate_of(l, l->at.updates, &l->rate));
-        status = mc_steps_update(l->steps, l->rate, &l->norm);
-        if (status != MICA_OK) return blame_batch(l, status);
-        l->at.updates++;
-    }
+/* What a batch has added to the counts. */
+static void count_batch(loop *l, const mc_step_result *r) {
     l->at.iteration++;
     l->at.gradients++;
-    l->at.loss_sum += loss * weight;
-    l->at.weight_sum += weight;
-    l->at.trained_tokens += (int64_t)b->trained;
-    l->at.report_tokens += (double)b->tokens;
+    l->at.loss_sum += r->loss * r->weight;
+    l->at.weight_sum += r->weight;
+    l->at.trained_tokens += (int64_t)r->trained;
+    l->at.report_tokens += r->tokens;
+}
+
+/* Batches up to the next update, one each of the first ranks: how many. */
+static size_t count_round(const loop *l) {
+    size_t n = 1, max = (size_t)mica_group_size(l->o.group);
+    while (n < max && !ends_update(l, l->at.iteration + (int64_t)n))
+        n++;
+    return n;
+}
+
+static mica_status update(loop *l) {
+    MC_TRY(rate_of(l, l->at.updates, &l->rate));
+    mica_status status = mc_steps_update(l->steps, l->rate, &l->norm);
+    status = mc_group_outcome(l->o.group, status);
+    if (status != MICA_OK) return blame_batch(l, status, l->results[0].lines);
+    l->at.updates++;
     return MICA_OK;
+}
+
+/* Adds the gradients of the n batches that come next. */
+static mica_status add_gradients(loop *l, size_t n) {
+    mc_batches *b = &l->data.batches[MC_SET_TRAIN];
+    size_t rank = (size_t)mica_group_rank(l->o.group);
+    mc_batch batch;
+    (void)take_batch(b, rank, n, &batch, &l->results[rank]); /* all ranks are told */
+    l->results[rank].cancelled = mc_cancel_check(l->o.cancel) != MICA_OK;
+    return mc_steps_gradients(l->steps, &batch, n, l->results);
 }
 
 /* What is done behind a step. Files are of a moment at which no gradients are added up. */
@@ -386,9 +463,14 @@ static mica_status train(loop *l) {
     if (l->at.iteration == 0) MC_TRY(validate(l));
     l->reported_us = mc_now_us();
     while (l->at.iteration < l->o.iterations) {
-        MC_TRY(mc_cancel_check(l->o.cancel));
-        MC_TRY(step(l));
-        MC_TRY(after_step(l, &unsaved));
+        size_t n = count_round(l);
+        mica_status status = add_gradients(l, n);
+        if (status != MICA_OK) return blame_rank(l, status);
+        for (size_t i = 0; i < n; i++) {
+            if (ends_update(l, l->at.iteration + 1)) MC_TRY(update(l));
+            count_batch(l, &l->results[i]);
+            MC_TRY(after_step(l, &unsaved));
+        }
     }
     MC_TRY(validate(l));
     return save(l);
@@ -445,10 +527,27 @@ static mica_status check_existing(loop *l) {
     return MICA_OK;
 }
 
-static mica_status prepare(loop *l, const mica_tune_options *options) {
-    uint64_t estimate = 0;
-    MC_TRY(fill_options(l, options));
+/* What rank 0 alone has: the folder, and logs. */
+static mica_status open_files(loop *l) {
+    if (!writes(l)) return MICA_OK;
+    if (l->o.adapter) {
+        MC_TRY(mc_folder_make(l->o.adapter));
+        MC_TRY(mc_folder_check(l->o.adapter));
+        MC_TRY(mc_folder_lock(l->o.adapter, &l->lock));
+    }
+    return mc_log_open(&l->log, l->o.log, l->o.tensorboard);
+}
+
+/* Before the folder is written to. */
+static mica_status check_folder(loop *l) {
+    if (!l->o.adapter) return MICA_OK;
+    if (!l->o.no_train) MC_TRY(mc_tuner_check_format(l->tuner, l->o.adapter, l->o.format));
+    return writes(l) ? check_existing(l) : MICA_OK;
+}
+
+static mica_status open_steps(loop *l, uint64_t *estimate) {
     bool pairs = l->loss->data == MC_LOSS_PAIRS;
+    size_t ranks = (size_t)mica_group_size(l->o.group);
     const mc_steps_options steps = {
         .loss = l->o.loss,
         .loss_options = l->o.loss_options,
@@ -459,23 +558,26 @@ static mica_status prepare(loop *l, const mica_tune_options *options) {
         .loss_fn = l->o.loss_fn,
         .loss_user = l->o.loss_user,
         .alike = l->o.average == MICA_TUNE_AVERAGE_STEPS,
+        .group = l->o.group,
     };
-    if (l->o.adapter) {
-        if (!l->o.no_train) MC_TRY(mc_tuner_check_format(l->tuner, l->o.adapter, l->o.format));
-        MC_TRY(check_existing(l));
-    }
+    l->results = mc_calloc(2 * ranks, sizeof *l->results);
+    if (!l->results) return mc_fail_nomem("training");
+    l->losses = l->results + ranks;
+    if (l->o.adapter && !(l->state_path = mc_path_join(l->o.adapter, MC_STATE_FILE)))
+        return mc_fail_nomem("the state of training");
     MC_TRY(mc_data_open(&l->data, l->tuner, &l->o, pairs, l->mask_prompt));
-    MC_TRY(check_memory(l, &estimate)); /* before moments and all that follows are made */
+    MC_TRY(check_memory(l, estimate)); /* before moments and all that follows are made */
     MC_TRY(mc_steps_open(&l->tuner->trainable, l->tuner->device, &steps, &l->steps));
-    MC_TRY(write_settings(l));
-    if (l->o.adapter) {
-        l->state_path = mc_path_join(l->o.adapter, MC_STATE_FILE);
-        if (!l->state_path) return mc_fail_nomem("the state of training");
-        MC_TRY(mc_folder_make(l->o.adapter));
-        MC_TRY(mc_folder_check(l->o.adapter));
-        MC_TRY(mc_folder_lock(l->o.adapter, &l->lock));
-    }
-    MC_TRY(mc_log_open(&l->log, l->o.log, l->o.tensorboard));
+    return write_settings(l);
+}
+
+static mica_status prepare(loop *l, const mica_tune_options *options) {
+    uint64_t estimate = 0;
+    MC_TRY(fill_options(l, options));
+    MC_TRY(mc_group_outcome(l->o.group, check_folder(l)));
+    MC_TRY(mc_group_outcome(l->o.group, open_steps(l, &estimate)));
+    MC_TRY(agree(l, "training", l->settings.data));
+    MC_TRY(mc_group_outcome(l->o.group, open_files(l)));
     mica_device_reset_peak(l->tuner->device);
     (void)mica_device_set_cache_limit(l->tuner->device, estimate);
     report_plan(l, estimate);
@@ -534,6 +636,7 @@ mica_status mica_tune(mica_tuner *tuner, const mica_tune_options *options,
     (void)mica_device_set_cache_limit(tuner->device, l->cache_limit);
     mc_buffer_deinit(&l->settings);
     mc_free(l->state_path);
+    mc_free(l->results);
     mc_free(l);
     return status;
 }

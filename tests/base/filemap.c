@@ -348,6 +348,13 @@ static void test_paths(void **state) {
         assert_string_equal(joined, cases[i].want);
         mc_free(joined);
     }
+    static const char *const entries[] = {"a", "a.b", "a..", "..", ".a", "", "a/b", "a\\b", "\\a"};
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) /* the first three */
+        assert_int_equal(mc_is_entry_name(mc_str_of(entries[i])), i < 3);
+    assert_false(mc_is_entry_name(MC_STR("a\0b")));
+    assert_string_equal(mc_path_name("a/b/c"), "c");
+    assert_string_equal(mc_path_name("c"), "c");
+    assert_string_equal(mc_path_name("a/"), "");
     char *dir = test_temp_dir(), *path = test_format("%s/x", dir);
     assert_true(mc_path_is_dir(dir) && !mc_path_is_file(dir));
     assert_true(!mc_path_is_dir(path) && !mc_path_is_file(path));

@@ -10,8 +10,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define MAX_TASKS 1000
 #define MAX_WORKERS 16
@@ -436,25 +434,6 @@ static void test_open_and_close_at_once(void **state) {
     }
 }
 
-/* A fork has no workers to wait for. */
-static void test_a_fork_closes(void **state) {
-    (void)state;
-    int status = -1;
-    mc_pool *pool;
-    assert_int_equal(mc_pool_open(3, &pool), MICA_OK);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        alarm(60); /* instead of waiting for ever */
-        mc_pool_close(&pool);
-        _exit(pool ? 1 : 0);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    check_region(pool, 3, 7);
-    mc_pool_close(&pool);
-}
-
 static bool open_pool(void *arg) {
     (void)arg;
     mc_pool *pool;
@@ -490,7 +469,6 @@ int main(void) {
         cmocka_unit_test(test_what_is_ahead_is_not_read),
         cmocka_unit_test(test_parts_of_what_is_ahead),
         cmocka_unit_test(test_open_and_close_at_once),
-        cmocka_unit_test(test_a_fork_closes),
         cmocka_unit_test(test_what_cannot_be_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,22 @@ static void test_long_text_is_cut_between_characters(void **state) {
     }
 }
 
+/* A list is longer than what a call makes; so are contexts before it. */
+static void test_list_is_long(void **state) {
+    (void)state;
+    char text[20001];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    mc_fail_text(MICA_EINVAL, text);
+    assert_int_equal(strlen(mica_last_error()), (1 << 14) - 1);
+    text[12000] = 0;
+    mc_fail_text(MICA_EINVAL, text);
+    assert_string_equal(mica_last_error(), text);
+    mc_fail_context(MICA_EINVAL, "a.onnx");
+    assert_int_equal(strncmp(mica_last_error(), "a.onnx: xxx", 11), 0);
+    assert_string_equal(mica_last_error() + strlen("a.onnx: "), text);
+}
+
 static void test_broken_utf8_becomes_question_marks(void **state) {
     (void)state;
     mc_fail(MICA_ENOENT, "a\xFF\xC3(b\xE2\x82: %s", "caf\xC3\xA9");
@@ -120,6 +136,7 @@ int main(void) {
         cmocka_unit_test(test_text_and_context),
         cmocka_unit_test(test_errno),
         cmocka_unit_test(test_long_text_is_cut_between_characters),
+        cmocka_unit_test(test_list_is_long),
         cmocka_unit_test(test_broken_utf8_becomes_question_marks),
         cmocka_unit_test(test_control_characters_become_question_marks),
         cmocka_unit_test(test_text_belongs_to_the_thread),

@@ -84,8 +84,8 @@ There is one prompt.
 
 Short names that are several letters are no letter with a value.
 
-  $ for option in -ngl -cnv -fa -temp -model -nx -qn; do mica run $option x y 2>&1 | head -1; done
-  mica: -ngl is left out: all layers are computed by the device that --device names, the CPU without it
+  $ for option in -sm -cnv -fa -temp -model -nx -qn; do mica run $option x y 2>&1 | head -1; done
+  mica: -sm is left out: --device says what computes layers, and --gpu-layers how many of them
   mica: run has no option -cnv; did you mean mica chat?
   mica: -fa is left out: attention is always computed without storing all scores
   mica: run has no option -temp; did you mean --temperature?
@@ -204,17 +204,17 @@ left out, or says what to do. A name that is near is no advice.
 
 What is left out is told, with its value, and changes nothing.
 
-  $ mica run -p "What is curl?" -q -n 4 > a; mica run -ngl 99 -fa on -p "What is curl?" -q -n 4 --no-warmup -tb 8 2>&1
-  > for options in "-ngl 99" --n-gpu-layers=99 -fa "-fa off" --flash-attn --no-perf "--keep 4" --jinja --no-context-shift; do
+  $ mica run -p "What is curl?" -q -n 4 > a; mica run -mg 0 -fa on -p "What is curl?" -q -n 4 --no-warmup -tb 8 2>&1
+  > for options in "-mg 0" --main-gpu=0 -fa "-fa off" --flash-attn --no-perf "--keep 4" --jinja --no-context-shift; do
   >   mica run $options "What is curl?" -q -n 4 2> err | cmp - a; wc -l < err
-  > done | sort | uniq -c | sed 's/^ *//'; mica run "What is curl?" -ngl 2>&1 | head -1
-  mica: -ngl is left out: all layers are computed by the device that --device names, the CPU without it
+  > done | sort | uniq -c | sed 's/^ *//'; mica run "What is curl?" -mg 2>&1 | head -1
+  mica: -mg is left out: --device says what computes layers, and --gpu-layers how many of them
   mica: -fa is left out: attention is always computed without storing all scores
   mica: --no-warmup is left out: there is no warm-up before the prompt
   mica: -tb is left out: --threads counts the threads of all work, and the system places them
   curl is a command
   9 1
-  mica: -ngl needs a value
+  mica: -mg needs a value
   $ mica run "What is curl?" -q -n 4 -l 5433-100 > b; mica run "What is curl?" -q -n 4 --logit-bias 5433=-100 | cmp - b
 
 Guesses are made only where they are close.
@@ -243,9 +243,9 @@ Help and manual page name them.
 
   $ mica help bench | sed -n '/^Other/,/^$/p'
   Other programs' names work, too: --adapter-path, --lora-modules (--adapter),
-  --kv-bits (--cache), --hf-path, --hf-repo, -hf, -hfr (--model), --n-gen,
-  --generation-tokens (--generate), --repetitions, --num-trials (--repeat).
-  Underscores stand for dashes.
+  --n-gpu-layers, -ngl (--gpu-layers), --kv-bits (--cache), --hf-path, --hf-repo,
+  -hf, -hfr (--model), --n-gen, --generation-tokens (--generate), --repetitions,
+  --num-trials (--repeat). Underscores stand for dashes.
   
   $ mica man run | sed -n '/^.SH OTHER/,/--temperature/p' | head -5; mica man run | sed -n '/n..predict/,/max/p'
   .SH OTHER NAMES

@@ -206,6 +206,20 @@ Parts of a file: by number, or by what a scheduler has set. Together they are th
   {"id": 3
   {"id": 6
   shard 3 of 3 (SLURM_ARRAY_TASK_ID)
+
+Processes of a job of an array share its part. Of an array with gaps, as one that repeats a few jobs,
+nobody knows who has which part.
+
+  $ (export SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_MAX=1 SLURM_ARRAY_TASK_COUNT=2
+  > SLURM_PROCID=2 SLURM_STEP_NUM_TASKS=3 mica batch seven 2> err | cut -d , -f 1 | sort; cut -d : -f 1 err
+  > export SLURM_ARRAY_TASK_MAX=4; mica batch seven 2>&1 | head -1
+  > SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_MAX=1 mica batch seven 2>&1 | head -1
+  > mica batch seven -q --shard 7/7 | cut -d , -f 1)
+  {"id": 6
+  shard 6 of 6 (SLURM_ARRAY_TASK_ID, SLURM_PROCID)
+  mica: SLURM_ARRAY_TASK_ID: some jobs of this array are missing, so --shard I/N must say which part is meant
+  mica: SLURM_ARRAY_TASK_ID: some jobs of this array are missing, so --shard I/N must say which part is meant
+  {"id": 7
   $ SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4 mica batch seven -q | cut -d , -f 1 | sort
   {"id": 2
   {"id": 6

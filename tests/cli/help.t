@@ -187,6 +187,10 @@ Each verb explains itself, in lines of 80 columns at most.
         --device NAME             the device that computes: cpu, cuda, mlx,
                                   mlx:gpu, mlx:cpu (mica devices lists those of
                                   this machine); the default is cpu
+        --gpu-layers N            layers, the last ones, that --device computes;
+                                  the CPU computes the others, whose weights and
+                                  caches it keeps; -1: as many as fit (default:
+                                  -1)
         --engine NAME             the engine that computes: native, or mlx_lm for
                                   Python's mlx-lm (mica devices lists them); the
                                   default is the first that knows the model
@@ -230,10 +234,10 @@ Each verb explains itself, in lines of 80 columns at most.
   --system-prompt, -sys (--system), --adapter-path, --lora-modules (--adapter),
   --ctx-size, --max-kv-size, --num-ctx, --max-model-len (--context),
   --prefill-step-size, --batch-size, -b, --ubatch-size, -ub (--prefill-chunk),
-  --kv-bits (--cache), --hf-path, --hf-repo, -hf, -hfr (--model), --reasoning,
-  -rea, --reasoning-budget, --reasoning-effort (--think), -l (--logit-bias), -j
-  (--json-schema), -jf (--json-schema-file), --wordwrap, --nowordwrap (--wrap).
-  Underscores stand for dashes.
+  --n-gpu-layers, -ngl (--gpu-layers), --kv-bits (--cache), --hf-path, --hf-repo,
+  -hf, -hfr (--model), --reasoning, -rea, --reasoning-budget, --reasoning-effort
+  (--think), -l (--logit-bias), -j (--json-schema), -jf (--json-schema-file),
+  --wordwrap, --nowordwrap (--wrap). Underscores stand for dashes.
   
   Examples:
     mica chat
@@ -350,6 +354,10 @@ Each verb explains itself, in lines of 80 columns at most.
         --device NAME             the device that computes: cpu, cuda, mlx,
                                   mlx:gpu, mlx:cpu (mica devices lists those of
                                   this machine); the default is cpu
+        --gpu-layers N            layers, the last ones, that --device computes;
+                                  the CPU computes the others, whose weights and
+                                  caches it keeps; -1: as many as fit (default:
+                                  -1)
         --engine NAME             the engine that computes: native, or mlx_lm for
                                   Python's mlx-lm (mica devices lists them); the
                                   default is the first that knows the model
@@ -378,6 +386,13 @@ Each verb explains itself, in lines of 80 columns at most.
         --prefill-chunk N         number of the prompt's tokens computed at once;
                                   0: 512, 2048 on cuda (default: 0)
   
+  Ranks:
+        --tensor-parallel N       of the ranks that mpirun or srun has started,
+                                  those that have a part of each matrix; 0: all
+                                  that --pipeline-parallel leaves (default: 0)
+        --pipeline-parallel N     parts of the layers, each of other ranks; 0:
+                                  what --tensor-parallel leaves, or 1 (default: 0)
+  
   Help:
     -h, --help                    print this help and exit
   
@@ -393,11 +408,11 @@ Each verb explains itself, in lines of 80 columns at most.
   --spec-model (--draft-model), -V (--verbose), --system-prompt, -sys (--system),
   --adapter-path, --lora-modules (--adapter), --ctx-size, --max-kv-size,
   --num-ctx, --max-model-len (--context), --prefill-step-size, --batch-size, -b,
-  --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache), --hf-path, --hf-repo,
-  -hf, -hfr (--model), --display-prompt (--echo), --reasoning, -rea,
-  --reasoning-budget, --reasoning-effort (--think), -l (--logit-bias), -j
-  (--json-schema), -jf (--json-schema-file), --wordwrap, --nowordwrap (--wrap).
-  Underscores stand for dashes.
+  --ubatch-size, -ub (--prefill-chunk), --n-gpu-layers, -ngl (--gpu-layers),
+  --kv-bits (--cache), --hf-path, --hf-repo, -hf, -hfr (--model), --display-prompt
+  (--echo), --reasoning, -rea, --reasoning-budget, --reasoning-effort (--think),
+  -l (--logit-bias), -j (--json-schema), -jf (--json-schema-file), --wordwrap,
+  --nowordwrap (--wrap). Underscores stand for dashes.
   
   Examples:
     mica run "What is curl?"
@@ -499,6 +514,10 @@ Each verb explains itself, in lines of 80 columns at most.
         --device NAME             the device that computes: cpu, cuda, mlx,
                                   mlx:gpu, mlx:cpu (mica devices lists those of
                                   this machine); the default is cpu
+        --gpu-layers N            layers, the last ones, that --device computes;
+                                  the CPU computes the others, whose weights and
+                                  caches it keeps; -1: as many as fit (default:
+                                  -1)
         --engine NAME             the engine that computes: native, or mlx_lm for
                                   Python's mlx-lm (mica devices lists them); the
                                   default is the first that knows the model
@@ -525,6 +544,13 @@ Each verb explains itself, in lines of 80 columns at most.
         --prefill-chunk N         number of the prompt's tokens computed at once;
                                   0: 512, 2048 on cuda (default: 0)
   
+  Ranks:
+        --tensor-parallel N       of the ranks that mpirun or srun has started,
+                                  those that have a part of each matrix; 0: all
+                                  that --pipeline-parallel leaves (default: 0)
+        --pipeline-parallel N     parts of the layers, each of other ranks; 0:
+                                  what --tensor-parallel leaves, or 1 (default: 0)
+  
   Help:
     -h, --help                    print this help and exit
   
@@ -539,10 +565,10 @@ Each verb explains itself, in lines of 80 columns at most.
   --spec-draft-model, --spec-model (--draft-model), -V (--verbose),
   --adapter-path, --lora-modules (--adapter), --ctx-size, --max-kv-size,
   --num-ctx, --max-model-len (--context), --prefill-step-size, --batch-size, -b,
-  --ubatch-size, -ub (--prefill-chunk), --kv-bits (--cache), --hf-path, --hf-repo,
-  -hf, -hfr (--model), --display-prompt (--echo), -l (--logit-bias), -j
-  (--json-schema), -jf (--json-schema-file), --wordwrap, --nowordwrap (--wrap).
-  Underscores stand for dashes.
+  --ubatch-size, -ub (--prefill-chunk), --n-gpu-layers, -ngl (--gpu-layers),
+  --kv-bits (--cache), --hf-path, --hf-repo, -hf, -hfr (--model), --display-prompt
+  (--echo), -l (--logit-bias), -j (--json-schema), -jf (--json-schema-file),
+  --wordwrap, --nowordwrap (--wrap). Underscores stand for dashes.
   
   Examples:
     mica generate "curl is" --max-tokens 40
@@ -572,6 +598,13 @@ Each verb explains itself, in lines of 80 columns at most.
                                   asking
     -a, --adapter FOLDER          a LoRA adapter of the model, made by mlx-lm or
                                   PEFT
+        --device NAME             the device that computes: cpu, cuda, mlx,
+                                  mlx:gpu, mlx:cpu (mica devices lists those of
+                                  this machine); the default is cpu
+        --gpu-layers N            layers, the last ones, that --device computes;
+                                  the CPU computes the others, whose weights and
+                                  caches it keeps; -1: as many as fit (default:
+                                  -1)
   
   Help:
     -h, --help                    print this help and exit
@@ -581,8 +614,9 @@ Each verb explains itself, in lines of 80 columns at most.
   there.
   
   Other programs' names work, too: --adapter-path, --lora-modules (--adapter),
-  --ctx-size, --max-kv-size, --num-ctx, --max-model-len (--context), --hf-path,
-  --hf-repo, -hf, -hfr (--model). Underscores stand for dashes.
+  --ctx-size, --max-kv-size, --num-ctx, --max-model-len (--context),
+  --n-gpu-layers, -ngl (--gpu-layers), --hf-path, --hf-repo, -hf, -hfr (--model).
+  Underscores stand for dashes.
   
   Examples:
     mica show ~/models/gemma-3-1b-it --context 32768
@@ -668,6 +702,10 @@ Each verb explains itself, in lines of 80 columns at most.
         --device NAME             the device that computes: cpu, cuda, mlx,
                                   mlx:gpu, mlx:cpu (mica devices lists those of
                                   this machine); the default is cpu
+        --gpu-layers N            layers, the last ones, that --device computes;
+                                  the CPU computes the others, whose weights and
+                                  caches it keeps; -1: as many as fit (default:
+                                  -1)
         --engine NAME             the engine that computes: native, or mlx_lm for
                                   Python's mlx-lm (mica devices lists them); the
                                   default is the first that knows the model
@@ -692,9 +730,9 @@ Each verb explains itself, in lines of 80 columns at most.
   as on or off. Options of the command line win; --no-FLAG unsets a flag there.
   
   Other programs' names work, too: --adapter-path, --lora-modules (--adapter),
-  --kv-bits (--cache), --hf-path, --hf-repo, -hf, -hfr (--model), --n-gen,
-  --generation-tokens (--generate), --repetitions, --num-trials (--repeat).
-  Underscores stand for dashes.
+  --n-gpu-layers, -ngl (--gpu-layers), --kv-bits (--cache), --hf-path, --hf-repo,
+  -hf, -hfr (--model), --n-gen, --generation-tokens (--generate), --repetitions,
+  --num-trials (--repeat). Underscores stand for dashes.
   
   Examples:
     mica bench ~/models/gemma-3-1b-it --prompt 512,4096 --threads 1,2,4

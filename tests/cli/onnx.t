@@ -53,7 +53,7 @@ An ONNX file becomes a program. What it lacks is listed.
   Give each by --input NAME=FILE, or --input NAME=NUMBER.
   mica: mlp.onnx: there is no length 'length'; there are: x.0 (batch)
   mica: mlp.onnx: there is no input 'z'; there are: x
-  mica: mlp.onnx: input 'x': its shape must be a number, and is batch: give a length to each name in it
+  mica: mlp.onnx: 1 of what it needs is missing: its shape must be a number, and is batch (input 'x'). What to do: for lengths, give a number to each name
   y f32[1,4]: 0.260293 0.0733449 0.598873 0.0674892
   $ mica convert lengths.onnx lengths.mica --dim x.1=4 --dim h=6 --dim i.3=8 | sed 1d | head -4
     input  x f32[batch,4,12]
@@ -95,7 +95,7 @@ An ONNX file becomes a program. What it lacks is listed.
   Try: mica help convert
   [2]
   $ sed 's/Relu/Rely/' mlp.onnx > odd.onnx; mica convert odd.onnx odd.mica 2>&1
-  mica: odd.onnx: 1 of what it needs is missing: operator Rely of opset 18 (node 1, Rely)
+  mica: odd.onnx: 1 of what it needs is missing: operator Rely of opset 18 (node 1, Rely). What to do: for operators, export without them, or as functions of others
   [1]
   $ head -c 900 mlp.onnx > cut.onnx; mica convert cut.onnx cut.mica 2>&1
   mica: cut.onnx: no ONNX file, or it was altered or cut short
@@ -108,3 +108,33 @@ An ONNX file becomes a program. What it lacks is listed.
   operator Rely 1
   operator Softmax 1
   missing operator Rely of opset 18 (node 1, Rely)
+  advice for operators, export without them, or as functions of others
+
+What options fix is shown, and each is said once; of integers nothing is cut off.
+
+  $ mica program show mlp.onnx --dim x.0=2 --input x=0.5
+  opset 18
+  input x f32[2,8] fixed
+  result y f32[batch,4]
+  operator Gemm 2
+  operator Relu 1
+  operator Softmax 1
+  $ mica program show mlp.onnx --dim batch=2 | sed -n 2,3p
+  input x f32[2,8]
+  result y f32[2,4]
+  $ mica program show mlp.onnx --dim batch=2 --dim batch=3 2>&1
+  mica: mica_onnx_load: length 'batch' is given twice
+  [1]
+  $ mica program show mlp.onnx --dim batch=2 --dim x.0=3 2>&1
+  mica: mlp.onnx: length 'batch' is given, and so is the place of each axis of it
+  [1]
+  $ mica convert mlp.onnx other.mica --dim batch=2 --input x=1 --input x=2 2>&1
+  mica: mica_onnx_load: input 'x' is given twice
+  [1]
+  $ cp $ROOT/tests/fixtures/onnx/numbers.onnx .; mica convert numbers.onnx other.mica --input i=1.5 2>&1
+  mica: numbers.onnx: input 'i': what it is fixed to is no i64
+  [1]
+  $ mica program show open.mica --input x=1 2>&1
+  mica: show takes --input for ONNX files alone
+  Try: mica help program
+  [2]

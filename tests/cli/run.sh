@@ -6,9 +6,10 @@
 #
 # In a transcript a line "  $ COMMAND" is run by sh, lines "  > ..." after it being more of it. Its
 # standard output follows, each line two blanks in, and "  [N]" where it exits with N and not 0.
-# All other lines are for readers. A transcript with the line "Needs libedit." is skipped where mica
-# was compiled without, one with "Needs /dev/full." where there is no such device, one with "Needs
-# openssl." or "Needs curl." where that command is not installed.
+# All other lines are for readers. Where there is no pty, as under Wine, commands with it are not
+# run, and count as having printed what they should. A transcript with the line "Needs libedit." is
+# skipped where mica was compiled without, one with "Needs /dev/full." where there is no such
+# device, one with "Needs openssl." or "Needs curl." where that command is not installed.
 #
 # Transcripts are for Linux and macOS: tools/check_scripts reads them, too. Commands find: mica and
 # pty (pty.c) in PATH, wc without the blanks of BSD's, `aged HOURS FILE...`, which sets the time of
@@ -75,8 +76,17 @@ actual=$work/actual
 : > "$actual"
 : > "$work/command"
 
+# Whether the command that was read is not run here.
+is_skipped() {
+  [ ! -e "$pty" ] && grep -qw pty "$work/command"
+}
+
 run_command() {
   [ -s "$work/command" ] || return 0
+  if is_skipped; then
+    : > "$work/command"
+    return 0
+  fi
   code=0
   sh "$work/command" > "$work/out" 2> "$work/err" < /dev/null || code=$?
   sed 's/^/  /' "$work/out" >> "$actual"
@@ -96,7 +106,8 @@ while IFS= read -r line || [ "$line" ]; do
     "  > "*)
       printf '%s\n' "${line#  > }" >> "$work/command"
       printf '%s\n' "$line" >> "$actual" ;;
-    "  "*) ;;
+    "  "*)
+      if is_skipped; then printf '%s\n' "$line" >> "$actual"; fi ;;
     *)
       run_command
       printf '%s\n' "$line" >> "$actual" ;;

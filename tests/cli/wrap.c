@@ -8,12 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What was printed, freed by the caller. */
+static char *close_printed(FILE *out) {
+    long size = ftell(out);
+    char *printed = calloc((size_t)size + 1, 1);
+    assert_non_null(printed);
+    rewind(out);
+    assert_int_equal(fread(printed, 1, (size_t)size, out), size);
+    assert_int_equal(fclose(out), 0);
+    return printed;
+}
+
 /* What is printed for a text in pieces of so many bytes (0: whole), freed by the caller. */
 static char *wrapped(const char *text, size_t piece, int columns) {
-    char *printed = NULL;
-    size_t size = 0, len = strlen(text);
+    size_t len = strlen(text);
     cli_wrap wrap = {0};
-    FILE *out = open_memstream(&printed, &size);
+    FILE *out = tmpfile();
     assert_non_null(out);
     for (size_t at = 0, n; at < len; at += n) {
         n = piece && piece < len - at ? piece : len - at;
@@ -22,8 +32,7 @@ static char *wrapped(const char *text, size_t piece, int columns) {
         cli_wrap_put(&wrap, text + at, n, columns, out);
     }
     cli_wrap_end(&wrap, columns, out);
-    assert_int_equal(fclose(out), 0);
-    return printed;
+    return close_printed(out);
 }
 
 static void check(const char *text, int columns, const char *want) {
@@ -168,17 +177,15 @@ static void test_any_text(void **state) {
 /* The terminal becomes another one: what comes then goes by its width. */
 static void test_resize(void **state) {
     (void)state;
-    char *printed = NULL;
-    size_t size = 0;
     cli_wrap wrap = {0};
-    FILE *out = open_memstream(&printed, &size);
+    FILE *out = tmpfile();
     assert_non_null(out);
     const char *text = "aaa bbb ccc ddd ";
     cli_wrap_put(&wrap, text, strlen(text), 7, out);
     cli_wrap_put(&wrap, text, strlen(text), 20, out);
     cli_wrap_put(&wrap, text, strlen(text), 3, out);
     cli_wrap_end(&wrap, 3, out);
-    assert_int_equal(fclose(out), 0);
+    char *printed = close_printed(out);
     assert_string_equal(printed, "aaa bbb\nccc ddd aaa bbb ccc\nddd\naaa\nbbb\nccc\nddd");
     free(printed);
 }

@@ -148,7 +148,7 @@ static void test_origins(void **state) {
 
 static void test_bad_names(void **state) {
     (void)state;
-    static const char *const names[] = {"", "/x", "x/", "../x", "x/../y", ".x", "x//y"};
+    static const char *const names[] = {"", "/x", "x/", "../x", "x/../y", ".x", "x//y", "x\\y"};
     char *folder;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_int_equal(make(names[i], &folder), MICA_EINVAL);

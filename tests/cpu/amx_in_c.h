@@ -66,13 +66,19 @@ static inline void multiply_bf16(int c, int a, int b) {
     _mm_setcsr(before);
 }
 
-static inline void multiply_int8(int c, int a, int b) { /* signed a, unsigned b */
+static inline int32_t byte_at(const uint8_t *line, int i, int is_signed) {
+    return is_signed ? (int8_t)line[i] : line[i];
+}
+
+/* One of a and b is signed. */
+static inline void multiply_int8(int c, int a, int b, int a_is_signed) {
     for (int m = 0; m < settings.lines[c]; m++)
         for (int n = 0; n < settings.line_bytes[c] / 4; n++) {
-            int32_t sum;
+            uint32_t sum; /* which wraps around */
             memcpy(&sum, &registers[c][m][4 * n], sizeof sum);
             for (int k = 0; k < settings.line_bytes[a]; k++)
-                sum += (int8_t)registers[a][m][k] * registers[b][k / 4][4 * n + k % 4];
+                sum += (uint32_t)(byte_at(registers[a][m], k, a_is_signed) *
+                                  byte_at(registers[b][k / 4], 4 * n + k % 4, !a_is_signed));
             memcpy(&registers[c][m][4 * n], &sum, sizeof sum);
         }
 }
@@ -84,12 +90,14 @@ static inline void multiply_int8(int c, int a, int b) { /* signed a, unsigned b 
 #undef _tile_stored
 #undef _tile_dpbf16ps
 #undef _tile_dpbsud
+#undef _tile_dpbusd
 #define _tile_loadconfig(from) set_tiles(from)
 #define _tile_release() set_tiles(&(tile_settings){0})
 #define _tile_zero(t) memset(registers[t], 0, sizeof registers[t])
 #define _tile_loadd(t, from, stride) move_tile(t, (char *)(uintptr_t)(from), stride, 0)
 #define _tile_stored(t, to, stride) move_tile(t, (char *)(to), stride, 1)
 #define _tile_dpbf16ps(c, a, b) multiply_bf16(c, a, b)
-#define _tile_dpbsud(c, a, b) multiply_int8(c, a, b)
+#define _tile_dpbsud(c, a, b) multiply_int8(c, a, b, 1)
+#define _tile_dpbusd(c, a, b) multiply_int8(c, a, b, 0)
 
 #endif

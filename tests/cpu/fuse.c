@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "op/integer.h"
 #include "support/support.h"
 
 enum { MAX_N = 100003 };
@@ -163,12 +164,174 @@ static void first_element_of_the_other(void **state) {
     close_scope(&s, &device);
 }
 
+/* Operands that broadcast along some axes have the bits of their copies with all elements. */
+static void rows_that_repeat(void **state) {
+    (void)state;
+    static const int64_t shapes[][4] = {{1, 1, 1, 20}, {1, 1, 1, 1}, {3, 1, 1, 20},
+                                        {3, 5, 1, 1},  {3, 5, 7, 1}, {1, 5, 7, 20},
+                                        {3, 5, 1, 20}, {1, 1, 7, 1}, {1, 5, 1, 20}};
+    const int64_t all[4] = {3, 5, 7, 20};
+    for (int threads = 1; threads < 4; threads += 2) {
+        mica_device *device;
+        mica_scope *s = open_scope(threads, &device);
+        for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+            const int64_t *shape = shapes[k];
+            int64_t n = shape[0] * shape[1] * shape[2] * shape[3];
+            mica_array x = mica_reshape(s, part(s, 0, 0, 3 * 5 * 7 * 20), all, 4);
+            mica_array row = mica_reshape(s, part(s, 1, 0, n), shape, 4);
+            mica_array copy = mica_detach(s, mica_contiguous(s, mica_broadcast_to(s, row, all, 4)));
+            for (int swapped = 0; swapped < 2; swapped++)
+                for (int region = 0; region < 2; region++) { /* alone, and followed by others */
+                    mica_array y = swapped ? mica_subtract(s, row, x) : mica_divide(s, x, row);
+                    mica_array z = swapped ? mica_subtract(s, copy, x) : mica_divide(s, x, copy);
+                    if (region) y = mica_sigmoid(s, mica_multiply(s, y, row));
+                    if (region) z = mica_sigmoid(s, mica_multiply(s, z, copy));
+                    read_floats(y, got);
+                    read_floats(z, other);
+                    same_floats(got, other, 3 * 5 * 7 * 20);
+                }
+        }
+        close_scope(&s, &device);
+    }
+}
+
+/* ---- bytes ---- */
+
+enum { ROWS = 37, K = 70, COLUMNS = 150 };
+
+static mica_array rounded(mica_scope *s, mica_array x, float scale, float zero, mica_dtype dtype) {
+    x = mica_round(s, mica_divide(s, x, mica_f32(s, scale)));
+    return mica_astype(s, zero != 0 ? mica_add(s, x, mica_f32(s, zero)) : x, dtype);
+}
+
+static mica_array floats_of(mica_scope *s, mica_array q, float scale, float zero) {
+    q = mica_subtract(s, mica_astype(s, q, MICA_F32), mica_f32(s, zero));
+    return mica_multiply(s, q, mica_f32(s, scale));
+}
+
+static mica_array bytes_at(mica_scope *s, const uint8_t *data, mica_dtype dtype,
+                           const int64_t *shape) {
+    return mica_from_data(s, data, dtype, shape, 2);
+}
+
+/* Every op by itself. */
+static mica_array apart(mica_scope *s, mica_array x) {
+    (void)s;
+    return mica_detach(s, x);
+}
+static mica_array together(mica_scope *s, mica_array x) {
+    (void)s;
+    return x;
+}
+
+/* What a network of bytes does behind a product: rounded, a table of bytes, a sum with another
+ * tensor, rounded again. `early`: the product itself is a result, too. */
+static mica_array network(mica_scope *s, mica_array (*cut)(mica_scope *, mica_array), bool early,
+                          mica_dtype dtype, mica_array *product) {
+    static uint8_t x[ROWS * K], w[COLUMNS * K];
+    static int32_t sums[COLUMNS];
+    for (int i = 0; i < ROWS * K; i++)
+        x[i] = (uint8_t)(i * 37 % 251);
+    memset(sums, 0, sizeof sums);
+    for (int i = 0; i < COLUMNS * K; i++) {
+        w[i] = (uint8_t)(i * 91 % 253);
+        sums[i / K] += (int8_t)w[i];
+    }
+    mica_array a = bytes_at(s, x, MICA_U8, (int64_t[]){ROWS, K});
+    mica_array b = bytes_at(s, w, MICA_I8, (int64_t[]){COLUMNS, K});
+    const mc_integer_rest rest = {.zero = mica_i32(s, 121),
+                                  .sums =
+                                      mica_from_data(s, sums, MICA_I32, (int64_t[]){COLUMNS}, 1),
+                                  .scale = mica_f32(s, 0x1p-9f)};
+    mica_array y = cut(s, mc_integer_matmul(s, a, b, &rest));
+    *product = early ? y : MICA_NONE;
+    mica_array q = cut(s, rounded(s, y, 0.5f, 10, dtype));
+    y = cut(s, mica_sigmoid(s, cut(s, floats_of(s, q, 0.03f, 10))));
+    y = cut(s, mica_multiply(s, cut(s, floats_of(s, q, 0.03f, 10)), y));
+    y = cut(s, floats_of(s, cut(s, rounded(s, y, 0.01f, 0, dtype)), 0.01f, 0));
+    int64_t n = ROWS * COLUMNS;
+    mica_array right = mica_reshape(s, part(s, 0, 0, n), (int64_t[]){ROWS, COLUMNS}, 2);
+    right = cut(s, floats_of(s, cut(s, rounded(s, right, 0.02f, 128, MICA_U8)), 0.02f, 128));
+    return rounded(s, cut(s, mica_add(s, y, right)), 0.03f, 5, dtype);
+}
+
+static void bytes_of_ops_apart(void **state) {
+    (void)state;
+    static uint8_t first[ROWS * COLUMNS], second[ROWS * COLUMNS];
+    for (int k = 0; k < 8; k++) {
+        mica_device *device;
+        mica_array product[2], y;
+        mica_scope *s = open_scope(1 + (k & 1), &device);
+        const mica_dtype dtype = k & 2 ? MICA_I8 : MICA_U8;
+        y = network(s, together, k & 4, dtype, &product[0]);
+        if (k & 4) assert_int_equal(mica_eval_n(s, (mica_array[]){y, product[0]}, 2), MICA_OK);
+        assert_int_equal(mica_read(y, first, sizeof first), MICA_OK);
+        y = network(s, apart, k & 4, dtype, &product[1]);
+        assert_int_equal(mica_read(y, second, sizeof second), MICA_OK);
+        assert_memory_equal(first, second, sizeof first);
+        if (k & 4) {
+            read_floats(product[0], got);
+            read_floats(product[1], other);
+            same_floats(got, other, ROWS * COLUMNS);
+        }
+        close_scope(&s, &device);
+    }
+}
+
+/* A chain by rows of few elements each, around a softmax. */
+static void bytes_of_rows(void **state) {
+    (void)state;
+    enum { N = 100 * 60 };
+    static uint8_t first[N], second[N];
+    for (int threads = 1; threads < 4; threads++) {
+        mica_device *device;
+        mica_scope *s = open_scope(threads, &device);
+        mica_array (*const cuts[])(mica_scope *, mica_array) = {together, apart};
+        for (int k = 0; k < 2; k++) {
+            mica_array x = mica_reshape(s, part(s, 0, 0, N), (int64_t[]){100, 60}, 2);
+            mica_array q = cuts[k](s, rounded(s, x, 0.02f, 128, MICA_U8));
+            x = cuts[k](s, mica_softmax(s, cuts[k](s, floats_of(s, q, 0.1f, 128)), -1));
+            x = mica_rms_norm(s, x, MICA_NONE, 1e-5f);
+            q = rounded(s, cuts[k](s, x), 0.05f, 100, MICA_U8);
+            assert_int_equal(mica_read(q, k ? second : first, N), MICA_OK);
+        }
+        assert_memory_equal(first, second, N);
+        close_scope(&s, &device);
+    }
+}
+
+/* What a chain makes, seen as another type: its bits, not its value. */
+static void bits_seen_as_others(void **state) {
+    (void)state;
+    enum { N = 6000 };
+    mica_array (*const cuts[])(mica_scope *, mica_array) = {together, apart};
+    for (int kind = 0; kind < 4; kind++) {
+        mica_device *device;
+        mica_scope *s = open_scope(1, &device);
+        for (int k = 0; k < 2; k++) {
+            mica_array x = mica_add(s, mica_abs(s, part(s, 0, 0, N)), mica_f32(s, 0.5f));
+            if (kind == 0) x = mica_astype(s, mica_multiply(s, x, mica_f32(s, 60)), MICA_U8);
+            if (kind == 1) x = rounded(s, x, -0.02f, -3, MICA_I8);
+            if (kind == 2)
+                x = mica_astype(s,
+                                mica_add(s, floats_of(s, rounded(s, x, 0.02f, 0, MICA_U8), 1, 0),
+                                         mica_f32(s, 1)),
+                                MICA_U8);
+            x = mica_view(s, cuts[k](s, x), kind == 1 ? MICA_U8 : kind == 3 ? MICA_I32 : MICA_I8);
+            x = mica_negative(s, mica_astype(s, cuts[k](s, x), MICA_F32));
+            read_floats(x, k ? other : got);
+        }
+        same_floats(got, other, N);
+        close_scope(&s, &device);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bits_of_plain_c),
-        cmocka_unit_test(bits_of_short_pieces),
-        cmocka_unit_test(numbers_of_the_chain),
-        cmocka_unit_test(first_element_of_the_other),
+        cmocka_unit_test(bits_of_plain_c),      cmocka_unit_test(bits_of_short_pieces),
+        cmocka_unit_test(numbers_of_the_chain), cmocka_unit_test(first_element_of_the_other),
+        cmocka_unit_test(rows_that_repeat),     cmocka_unit_test(bytes_of_ops_apart),
+        cmocka_unit_test(bytes_of_rows),        cmocka_unit_test(bits_seen_as_others),
     };
     fill();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -182,6 +182,77 @@ static void check_conv_taps(check *c) {
             taps_of(c, sizes_m[n % COUNT(sizes_m)], n, taps, (int)(n % 8));
 }
 
+/* B^T d B, and A^T m A, in double; size: the sum of what is added. */
+static const double TILE_IN[4][4] = {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}};
+static const double TILE_OUT[2][4] = {{1, 1, 1, 0}, {0, 1, -1, -1}};
+
+static double transformed(const double left[4], const double right[4], const double x[16],
+                          double *size) {
+    double sum = 0;
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 4; k++) {
+            sum += left[i] * x[4 * i + k] * right[k];
+            *size += fabs(left[i] * x[4 * i + k] * right[k]);
+        }
+    return sum;
+}
+
+static void check_conv_tile_in(check *c) {
+    for (int64_t n = 1; n < 100; n += n < 40 ? 1 : 19) {
+        int64_t stride = n + n % 3;
+        guarded x = floats(c, 9 * n), v = floats(c, 15 * stride + n);
+        const float *rows[16];
+        fill_floats(x.data, 9 * n, judged[n % COUNT(judged)]);
+        for (int i = 0; i < 16; i++)
+            rows[i] = (const float *)x.data + (i * 5 + n) % 9 * n;
+        c->kern->conv_tile_in(n, rows, v.data, stride);
+        for (int64_t j = 0; j < n; j++)
+            for (int i = 0; i < 16; i++) {
+                double d[16], size = 0;
+                for (int k = 0; k < 16; k++)
+                    d[k] = (double)rows[k][j];
+                double want = transformed(TILE_IN[i / 4], TILE_IN[i % 4], d, &size);
+                judge(c, (double)((float *)v.data)[i * stride + j], want, 4 * UNIT * size);
+            }
+        release(c, &x), release(c, &v);
+    }
+}
+
+static void check_conv_tile_out(check *c) {
+    static const int64_t places[][4] = {
+        {0, 1, 5, 6}, {2, -1, 4, -1}, {3, 1, -1, -1}, {6, -1, -1, -1}};
+    for (int64_t n = 1; n < 100; n += n < 40 ? 1 : 19) {
+        int64_t stride = n + n % 3;
+        const int64_t *at = places[n % COUNT(places)];
+        guarded m = floats(c, 15 * stride + n), y = floats(c, 7 * n);
+        ending e = ending_new(c, (int)(n % 8), 7, n);
+        fill_floats(m.data, 15 * stride + n, judged[n % COUNT(judged)]);
+        fill_floats(y.data, 7 * n, PLAIN);
+        float *before = malloc((size_t)(7 * n) * sizeof *before);
+        if (before == NULL) exit(EXIT_FAILURE);
+        memcpy(before, y.data, (size_t)(7 * n) * sizeof *before);
+        c->kern->conv_tile_out(n, m.data, stride, &e.end, at, y.data, n);
+        for (int64_t row = 0; row < 7; row++) {
+            int which = 0;
+            while (which < 4 && at[which] != row)
+                which++;
+            const float *got = (const float *)y.data + row * n;
+            if (which == 4) same_bits(c, got, before + row * n, n, "another row was written");
+            for (int64_t j = 0; which < 4 && j < n; j++) {
+                double x[16], size = 0;
+                for (int k = 0; k < 16; k++)
+                    x[k] = (double)((float *)m.data)[k * stride + j];
+                double want = transformed(TILE_OUT[which / 2], TILE_OUT[which % 2], x, &size);
+                want = ended(&e.end, row, j, want, &size);
+                judge(c, (double)got[j], want, 8 * UNIT * size);
+            }
+        }
+        free(before);
+        ending_free(c, &e);
+        release(c, &m), release(c, &y);
+    }
+}
+
 static const kcheck_row rows[] = {
 #define KERN(name, result, args) {#name, check_##name},
 #include "cpu/kern/conv/conv_list.h"

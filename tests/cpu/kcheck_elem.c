@@ -158,6 +158,130 @@ static void check_shared_memory(check *c, int64_t n) {
     release(c, &x), release(c, &y), release(c, &three);
 }
 
+/* An array of rows that are there again and again, beside one with all elements. */
+static void check_rows(check *c, int64_t n, int64_t begin) {
+    static const int64_t forms[][2] = {{1, 1},   {1, 7},   {1, 130},   {3, 3},     {16, 64},
+                                       {24, 48}, {96, 96}, {128, 128}, {130, 260}, {MAX_N, MAX_N}};
+    for (int f = 0; f < COUNT(forms); f++) {
+        const int64_t row = forms[f][0], every = forms[f][1];
+        int64_t count = (n + every - 1) / every * row;
+        guarded x = floats(c, n), z = floats(c, count), y = floats(c, n);
+        float *a = x.data, *b = z.data, *out = y.data;
+        for (int64_t i = 0; i < n; i++)
+            a[i] = random_float();
+        for (int64_t i = 0; i < count; i++)
+            b[i] = random_float();
+        const mk_step steps[] = {
+            {.op = MK_STEP_load, .x = b, .row = row, .every = every},
+            {.op = MK_STEP_subtract_array, .x = a},
+            {.op = MK_STEP_divide_from_array, .x = b, .row = row, .every = every},
+            {.op = MK_STEP_store, .y = out}};
+        c->kern->elem_steps(begin, n, steps, COUNT(steps));
+        for (int64_t i = begin; i < n; i++) {
+            float v = b[i / every * row + i % row], want = v / (v - a[i]);
+            if (memcmp(&out[i], &want, sizeof want) != 0 && !(isnan(want) && isnan(out[i])))
+                fail_check(c, "not the element of a row that repeats");
+        }
+        release(c, &x), release(c, &z), release(c, &y);
+    }
+}
+
+/* ---- integers ---- */
+
+static void fill_bytes(void *data, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        ((uint8_t *)data)[i] = (uint8_t)(random_bits() >> 8);
+}
+
+static void check_loads(check *c, int64_t n, int64_t begin) {
+    guarded x = guarded_new((size_t)n * sizeof(int32_t), c->where), y = floats(c, n);
+    const float *out = y.data;
+    fill_bytes(x.data, n * 4);
+    for (int k = 0; k < 3; k++) {
+        const mk_step steps[] = {{.op = (mk_step_op)(MK_STEP_load_u8 + k), .x = x.data},
+                                 {.op = MK_STEP_store, .y = y.data}};
+        c->kern->elem_steps(begin, n, steps, 2);
+        for (int64_t i = begin; i < n; i++) {
+            float want = k == 0   ? (float)((uint8_t *)x.data)[i]
+                         : k == 1 ? (float)((int8_t *)x.data)[i]
+                                  : (float)((int32_t *)x.data)[i];
+            same_bits(c, &out[i], &want, 1, "not the integer");
+        }
+    }
+    release(c, &x), release(c, &y);
+}
+
+/* Elements from the middle of two integers on, and far beyond. */
+static void fill_near(float *x, int64_t n, float scale) {
+    static const float special[] = {NAN, INFINITY, -INFINITY, -0.0f, 1e30f, -1e30f, 3e9f, -3e9f};
+    for (int64_t i = 0; i < n; i++) {
+        float at = (float)((int)(random_bits() >> 40) % 600 - 300);
+        float by = i % 4 == 0 ? 0.5f : i % 4 == 1 ? 0.49999f : i % 4 == 2 ? 0.50001f : 0.3f;
+        x[i] = i % 23 == 7 ? special[i / 23 % COUNT(special)] : (at + by) * scale;
+    }
+}
+
+static int32_t saturated(float v, bool is_signed) {
+    const float lo = is_signed ? -128 : 0, hi = is_signed ? 127 : 255;
+    return isnan(v) ? 0 : (int32_t)fminf(fmaxf(truncf(v), lo), hi);
+}
+
+/* Bytes in memory, and as what goes on. scale NULL: they are not divided. */
+static void check_bytes(check *c, int64_t n, int64_t begin, bool rounds, bool is_signed,
+                        const float *scale, const float *zero) {
+    guarded x = floats(c, n), y = guarded_new((size_t)n, c->where), z = floats(c, n);
+    float *in = x.data;
+    fill_near(in, n, scale && fabsf(*scale) < 1e20f && *scale > 1e-20f ? *scale : 1);
+    mk_step_op op = rounds ? MK_STEP_round_u8 : MK_STEP_store_u8;
+    const mk_step steps[] = {{.op = MK_STEP_load, .x = in},
+                             {.op = (mk_step_op)(op + is_signed),
+                              .x = rounds ? scale : NULL,
+                              .zero = rounds ? zero : NULL,
+                              .y = y.data},
+                             {.op = MK_STEP_store, .y = z.data}};
+    c->kern->elem_steps(begin, n, steps, 3);
+    for (int64_t i = begin; i < n; i++) {
+        float v = in[i];
+        if (rounds) v = rintf(scale ? v / *scale : v) + (zero ? *zero : 0);
+        int32_t want = saturated(v, is_signed);
+        int32_t got = is_signed ? ((int8_t *)y.data)[i] : ((uint8_t *)y.data)[i];
+        if (got != want) fail_check(c, "another byte");
+        float whole = (float)want;
+        same_bits(c, (float *)z.data + i, &whole, 1, "what goes on is not the byte");
+    }
+    const mk_step alone[] = {
+        steps[0], {.op = steps[1].op, .x = steps[1].x, .zero = steps[1].zero}, steps[2]};
+    c->kern->elem_steps(begin, n, alone, 3);
+    release(c, &x), release(c, &y), release(c, &z);
+}
+
+static void check_integers(check *c, int64_t n, int64_t begin) {
+    static const float scales[] = {1,    0.0173f, 3,        1e-25f, 0x1p-140f, 1e38f,
+                                   0.5f, -0.7f,   INFINITY, 0,      NAN};
+    static const float zeros[] = {0, 128, -128, 255, 0.5f, 1000, NAN, 7};
+    check_loads(c, n, begin);
+    for (int k = 0; k < 2; k++) {
+        check_bytes(c, n, begin, false, k, NULL, NULL);
+        check_bytes(c, n, begin, true, k, NULL, NULL);
+        for (int i = 0; i < COUNT(scales); i++)
+            check_bytes(c, n, begin, true, k, &scales[i], &zeros[(i + k + n) % COUNT(zeros)]);
+    }
+}
+
+static void check_elem_table(check *c) {
+    uint8_t table[256];
+    fill_bytes(table, 256);
+    for (int64_t n = 1; n < 300; n += n < 130 ? 1 : 13) {
+        guarded x = guarded_new((size_t)n, c->where), y = guarded_new((size_t)n, c->where);
+        fill_bytes(x.data, n);
+        c->kern->elem_table(n, x.data, table, y.data);
+        for (int64_t i = 0; i < n; i++, c->cases++)
+            if (((uint8_t *)y.data)[i] != table[((uint8_t *)x.data)[i]])
+                fail_check(c, "another byte");
+        release(c, &x), release(c, &y);
+    }
+}
+
 static void check_elem_steps(check *c) {
     static const int64_t sizes[] = {1,  7,  16,  31,  32,  33,  63,  64,
                                     65, 96, 127, 128, 129, 200, 257, MAX_N};
@@ -169,6 +293,8 @@ static void check_elem_steps(check *c) {
             for (int k = 0; k < COUNT(unary_rows); k++)
                 check_unary(c, &unary_rows[k], sizes[i], begin);
             check_shared_memory(c, sizes[i]);
+            check_rows(c, sizes[i], begin);
+            check_integers(c, sizes[i], begin);
         }
 }
 
@@ -179,7 +305,7 @@ static const kcheck_row rows[] = {
 };
 
 static bool same(const mk_kernels *a, const mk_kernels *b) {
-    return a->elem_steps == b->elem_steps;
+    return a->elem_steps == b->elem_steps && a->elem_table == b->elem_table;
 }
 
 const kcheck_family kcheck_elem = {rows, COUNT(rows), same};

@@ -221,6 +221,43 @@ static void check_int_scale(check *c) {
             int_scale(c, n, how & 1, how >> 1 & 1, how >> 2 & 1);
 }
 
+/* Of a power of two, so that values lie in the middle of two integers. */
+static void int_round(check *c, int64_t n, int how, float by, float plus, bool is_signed) {
+    const bool sums = how & 1, adds = how >> 2 & 1;
+    const int64_t step = how >> 1 & 1;
+    guarded x = memory(c, n, 4), of = memory(c, n, 4), y = memory(c, n, 1), scale = floats(c, n),
+            add = floats(c, n);
+    const float *scales = scale.data, *adding = add.data;
+    const int32_t *words = x.data, *rows = of.data;
+    fill_words(x.data, n);
+    for (int64_t i = 0; i < n; i++) {
+        ((int32_t *)x.data)[i] >>= i % 3 == 0 ? 0 : 8;
+        ((int32_t *)of.data)[i] = (int32_t)(i % 5);
+        ((float *)scale.data)[i] = i % 7 == 6 ? INFINITY : i % 2 ? 0.25f : 0.0317f;
+        ((float *)add.data)[i] = (float)(i % 9) * 0.125f;
+    }
+    const mk_rounding to = mk_rounding_of(&by, &plus, is_signed);
+    c->kern->int_round(n, words, 131, sums ? rows : NULL, scales, step, adds ? adding : NULL, &to,
+                       y.data);
+    for (int64_t i = 0; i < n; i++) {
+        float v = (float)(words[i] - (sums ? 131 * rows[i] : 0)) * scales[i * step];
+        if (adds) v += adding[i];
+        v = rintf(v / by) + plus;
+        int32_t want = isnan(v) ? 0 : (int32_t)fminf(fmaxf(truncf(v), to.lo), to.hi);
+        int32_t got = is_signed ? ((int8_t *)y.data)[i] : ((uint8_t *)y.data)[i];
+        same_words(c, &got, &want, 1);
+    }
+    release(c, &x), release(c, &of), release(c, &y), release(c, &scale), release(c, &add);
+}
+
+static void check_int_round(check *c) {
+    static const float by[] = {1, 0.5f, 0.0713f, 1e-30f, 0x1p-130f, 1e30f, -3, 0};
+    static const float plus[] = {0, 128, -128, 255, 0.5f, 1000, 3};
+    for (int64_t n = 1; n < 150; n += n < 70 ? 1 : 9)
+        for (int k = 0; k < 16; k++)
+            int_round(c, n, k / 2, by[(n + k) % COUNT(by)], plus[(n / 3 + k) % COUNT(plus)], k & 1);
+}
+
 static void check_int_from_f32(check *c) {
     static const float special[] = {NAN,    INFINITY, -INFINITY, -0.0f,  255.5f, 256,
                                     127.9f, -128.9f,  -129,      3e38f,  1e-40f, 0.99f,

@@ -1,36 +1,46 @@
 /* A CUDA driver that runs mica's kernels on the processor, for machines without a GPU: a library
  * that MICA_CUDA_LIBRARY names. It knows the kernels by their names, compiled here as C++, and no
- * others; MICA_EMULATED_TRACE prints them as they run. What is started is computed before the call
- * returns; the threads of a block take turns, each until it waits for the others. */
+ * others; MICA_EMULATED_TRACE prints them as they run. What is started is computed when somebody
+ * waits for it, as late as the driver may; the threads of a block take turns, each until it waits
+ * for the others. */
 #include <math.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucontext.h>
 
+#include <deque>
+#include <functional>
 #include <new>
+#include <set>
 #include <vector>
 
 #include "cuda/driver.h"
 
 #include "emulation.h"
+#include "fibers.h"
 
 #include "cuda/kern/attention.cu"
-#include "cuda/kern/attention_row.cu"
-#include "cuda/kern/attention_tiles.cu"
+#include "cuda/kern/delta.cu"
 #include "cuda/kern/elements.cu"
 #include "cuda/kern/gated.cu"
-#include "cuda/kern/gemm.cu"
 #include "cuda/kern/heads.cu"
 #include "cuda/kern/matmul.cu"
 #include "cuda/kern/move.cu"
 #include "cuda/kern/norms.cu"
-#include "cuda/kern/planes.cu"
 #include "cuda/kern/rows.cu"
-#include "cuda/kern/tiles.cu"
 #include "cuda/kern/topk.cu"
+
+/* Kernels that may have all shared memory (kern/file_list.h) name none of their own: the driver
+ * would refuse to set that aside beside it. */
+#undef __shared__
+#include "cuda/kern/attention_back.cu"
+#include "cuda/kern/attention_row.cu"
+#include "cuda/kern/attention_tiles.cu"
+#include "cuda/kern/gemm.cu"
+#include "cuda/kern/gemv.cu"
+#include "cuda/kern/planes.cu"
+#include "cuda/kern/tiles.cu"
 
 dim3_of gridDim, blockDim, blockIdx;
 thread_local dim3_of emulated_threadIdx;
@@ -40,20 +50,16 @@ namespace {
 
 /* ---- the threads of a block ---- */
 
-enum { MOST_THREADS = 1024, STACK = 64 * 1024, LANES_OF_WARP = 32 };
+enum { MOST_THREADS = MOST_FIBERS, LANES_OF_WARP = 32, MOST_BLOCKS = 65535 /* along y and z */ };
 enum { NOBODY, WARP, BLOCK };
 
 struct fiber {
-    ucontext_t context;
-    jmp_buf at;
-    bool started, done;
+    bool done;
     int waits; /* for nobody, its warp, its block */
     dim3_of index;
-    char *stack;
 };
 
 fiber fibers[MOST_THREADS];
-jmp_buf scheduler;
 int current;
 void (*entry)(const void *args);
 const void *entry_args;
@@ -66,29 +72,15 @@ void run_fiber() {
     for (;;) {
         entry(entry_args);
         fibers[current].done = true;
-        if (_setjmp(fibers[current].at) == 0) _longjmp(scheduler, 1);
+        fiber_leave(current);
     }
-}
-
-/* A stack, on which the thread begins. */
-void start(fiber &f) {
-    f.started = true;
-    f.stack = static_cast<char *>(malloc(STACK));
-    getcontext(&f.context);
-    f.context.uc_stack.ss_sp = f.stack;
-    f.context.uc_stack.ss_size = STACK;
-    makecontext(&f.context, run_fiber, 0);
-    setcontext(&f.context);
 }
 
 /* Goes on with a thread until it waits, or ends. */
 void resume(int i) {
-    fiber &f = fibers[i];
     current = i;
-    emulated_threadIdx = f.index;
-    if (_setjmp(scheduler) != 0) return;
-    if (f.started) _longjmp(f.at, 1);
-    start(f);
+    emulated_threadIdx = fibers[i].index;
+    fiber_resume(i, run_fiber);
 }
 
 /* Lets every thread that waits for nobody go as far as it can; whether one is left. */
@@ -130,12 +122,15 @@ struct kernel {
     const char *name;
     size_t args_bytes;
     void (*run)(const void *args);
-    unsigned most_shared; /* of a block, until it is set otherwise */
+    unsigned most_threads; /* of a block, that it was compiled for */
+    unsigned most_shared;  /* of a block, until it is set otherwise */
+    uint64_t runs;
 };
 
-#define KERNEL_ROW(file, ENUM, name) \
-    {#name, sizeof(args_of_##name),  \
-     [](const void *a) { name(*static_cast<const args_of_##name *>(a)); }, 48 * 1024},
+#define KERNEL_ROW(file, ENUM, name)                                                               \
+    {#name, sizeof(args_of_##name),                                                                \
+     [](const void *a) { name(*static_cast<const args_of_##name *>(a)); }, most_threads_of_##name, \
+     48 * 1024},
 kernel kernels[] = {
 #include "cuda/kern/kernel_list.h"
 };
@@ -157,7 +152,7 @@ void run_grid(const kernel &k, const void *args) {
 
 static void wait_for(int scope) {
     fibers[current].waits = scope;
-    if (_setjmp(fibers[current].at) == 0) _longjmp(scheduler, 1);
+    fiber_leave(current);
     emulated_threadIdx = fibers[current].index;
 }
 
@@ -201,11 +196,18 @@ double emulated_shuffle(double x, int other) {
 static uint64_t calls, fails_at;
 static int64_t living;
 static bool unreachable;
+static enum { THERE, LOST, LOST_FOR_GOOD } gpu;
 
-/* Lets the n-th call from now on fail; 0: none. */
+/* Lets the n-th call from now on fail; 0: none, and a GPU that was lost is there again. */
 extern "C" void emulated_fail_at(uint64_t n) {
     calls = 0;
     fails_at = n;
+    gpu = THERE;
+}
+
+/* From now on every call fails, until the context is released; or for good. */
+extern "C" void emulated_lose(bool for_good) {
+    gpu = for_good ? LOST_FOR_GOOD : LOST;
 }
 
 extern "C" uint64_t emulated_calls() {
@@ -216,14 +218,14 @@ extern "C" int64_t emulated_living() {
     return living;
 }
 
-enum { FINE, NO_MEMORY = 2, NOT_FOUND = 500, UNKNOWN = 999 };
+enum { FINE, NO_MEMORY = 2, NO_DEVICE = 100, NOT_FOUND = 500, UNKNOWN = 999 };
 
 static bool fails() {
-    return ++calls == fails_at;
+    return ++calls == fails_at || gpu != THERE;
 }
 
 static int succeed() {
-    return fails() ? UNKNOWN : FINE;
+    return !fails() ? FINE : gpu == LOST_FOR_GOOD ? NO_DEVICE : UNKNOWN;
 }
 
 static int give(void **to, size_t bytes) {
@@ -240,34 +242,13 @@ static int take(void *from) {
     return succeed();
 }
 
-static int copy(void *to, const void *from, size_t bytes) {
-    if (fails()) return UNKNOWN;
-    memcpy(to, from, bytes);
-    return FINE;
-}
-
-static int run_kernel(const kernel *k, const unsigned *grid, const unsigned *block, unsigned shared,
-                      const void *args) {
-    static const char *traces = getenv("MICA_EMULATED_TRACE");
-    if (block[0] * block[1] > MOST_THREADS || block[2] != 1 || shared > k->most_shared)
-        return UNKNOWN;
-    if (traces) fprintf(stderr, "%s %u %u %u\n", k->name, grid[0], grid[1], grid[2]);
-    pthread_mutex_lock(&lock);
-    memset(emulated_shared, 0x5a, sizeof emulated_shared); /* of anything */
-    gridDim = {grid[0], grid[1], grid[2]};
-    blockDim = {block[0], block[1], block[2]};
-    run_grid(*k, args);
-    pthread_mutex_unlock(&lock);
-    return FINE;
-}
-
-/* A kernel in a graph, with what it takes. */
+/* A kernel with what it takes. */
 struct kernel_node {
-    const kernel *k;
+    kernel *k;
     unsigned grid[3], block[3], shared;
     std::vector<uint64_t> args;
     explicit kernel_node(const mc_cuda_kernel_params &p)
-        : k(static_cast<const kernel *>(p.kernel)), shared(p.shared_bytes),
+        : k(static_cast<kernel *>(p.kernel)), shared(p.shared_bytes),
           args((k->args_bytes + 7) / 8) {
         memcpy(grid, p.grid, sizeof grid);
         memcpy(block, p.block, sizeof block);
@@ -276,10 +257,96 @@ struct kernel_node {
 };
 typedef std::vector<kernel_node> graph;
 
-static uint64_t graphs_launched;
+static bool fits(const kernel_node &n) {
+    return n.block[0] * n.block[1] <= n.k->most_threads && n.block[2] == 1 &&
+           n.grid[1] <= MOST_BLOCKS && n.grid[2] <= MOST_BLOCKS && n.shared <= n.k->most_shared;
+}
+
+static void run_kernel(const kernel_node &n) {
+    static const char *traces = getenv("MICA_EMULATED_TRACE");
+    if (traces) fprintf(stderr, "%s %u %u %u\n", n.k->name, n.grid[0], n.grid[1], n.grid[2]);
+    memset(emulated_shared, 0x5a, sizeof emulated_shared); /* of anything */
+    gridDim = {n.grid[0], n.grid[1], n.grid[2]};
+    blockDim = {n.block[0], n.block[1], n.block[2]};
+    run_grid(*n.k, n.args.data());
+    n.k->runs++;
+}
+
+/* ---- streams ---- */
+
+/* What a stream has to do, and how much it has done. */
+struct stream {
+    std::deque<std::function<void()>> work;
+    uint64_t done;
+};
+
+/* A place in a stream. */
+struct event {
+    stream *of;
+    uint64_t at;
+};
+
+static std::set<stream *> streams;
+static std::set<const void *> pinned;
+static uint64_t graphs_launched, graph_kernels;
+
+/* Does what a stream has to do up to a place in it; the lock is held. */
+static void run_to(stream *s, uint64_t at) {
+    while (s->done < at && !s->work.empty()) {
+        std::function<void()> next = std::move(s->work.front());
+        s->work.pop_front();
+        next();
+        s->done++;
+    }
+}
+
+static int push(void *to, std::function<void()> work) {
+    if (fails()) return UNKNOWN;
+    pthread_mutex_lock(&lock);
+    static_cast<stream *>(to)->work.push_back(std::move(work));
+    pthread_mutex_unlock(&lock);
+    return FINE;
+}
+
+/* Work for a stream, of nccl.cpp. */
+int emulated_push(void *stream, std::function<void()> work);
+int emulated_push(void *stream, std::function<void()> work) {
+    return push(stream, std::move(work));
+}
+
+/* How much there is to do, in all streams: launches and copies that nobody has waited for. */
+extern "C" uint64_t emulated_pending() {
+    uint64_t n = 0;
+    pthread_mutex_lock(&lock);
+    for (const stream *s : streams)
+        n += s->work.size();
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+/* Memory is freed when nothing may use it any more. */
+static void end_all() {
+    pthread_mutex_lock(&lock);
+    for (stream *s : streams)
+        run_to(s, UINT64_MAX);
+    pthread_mutex_unlock(&lock);
+}
 
 extern "C" uint64_t emulated_graphs() {
     return graphs_launched;
+}
+
+/* How many kernels ran whose names begin like this. */
+extern "C" uint64_t emulated_runs(const char *prefix) {
+    uint64_t n = 0;
+    for (const kernel &k : kernels)
+        if (strncmp(k.name, prefix, strlen(prefix)) == 0) n += k.runs;
+    return n;
+}
+
+/* Of the graph that was launched last. */
+extern "C" uint64_t emulated_graph_kernels() {
+    return graph_kernels;
 }
 
 static void *host_of(uint64_t address) {
@@ -296,7 +363,9 @@ int cuDriverGetVersion(int *version) {
     return succeed();
 }
 int cuGetErrorName(int error, const char **name) {
-    *name = error == NO_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_UNKNOWN";
+    *name = error == NO_MEMORY   ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : error == NO_DEVICE ? "CUDA_ERROR_NO_DEVICE"
+                                 : "CUDA_ERROR_UNKNOWN";
     return FINE;
 }
 int cuDeviceGetCount(int *count) {
@@ -329,9 +398,14 @@ int cuDevicePrimaryCtxRetain(void **context, int) {
 }
 /* What could not be freed, for its context was out of reach, ends with it. */
 int cuDevicePrimaryCtxRelease_v2(int) {
-    if (unreachable) living = 0;
+    int error = succeed();
+    if (unreachable) {
+        living = 0;
+        streams.clear();
+    }
     unreachable = false;
-    return succeed();
+    if (gpu == LOST) gpu = THERE;
+    return error;
 }
 int cuCtxPushCurrent_v2(void *) {
     if (!fails()) return FINE;
@@ -352,47 +426,92 @@ int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
     return error;
 }
 int cuMemFree_v2(uint64_t address) {
+    end_all();
     return take(host_of(address));
 }
 int cuMemHostAlloc(void **host, size_t bytes, unsigned) {
-    return give(host, bytes);
+    int error = give(host, bytes);
+    if (!error) pinned.insert(*host);
+    return error;
 }
 int cuMemFreeHost(void *host) {
+    end_all();
+    pinned.erase(host);
     return take(host);
 }
 int cuMemHostGetDevicePointer_v2(uint64_t *address, void *host, unsigned) {
     *address = reinterpret_cast<uintptr_t>(host);
     return succeed();
 }
-int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *) {
-    return copy(host_of(to), from, bytes);
+/* Memory of the host is read at once, but where it is pinned. */
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *on) {
+    const char *data = static_cast<const char *>(from);
+    if (pinned.count(from)) return push(on, [=] { memcpy(host_of(to), from, bytes); });
+    std::vector<char> staged(data, data + bytes);
+    return push(on, [=] { memcpy(host_of(to), staged.data(), bytes); });
 }
-int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *) {
-    return copy(to, host_of(from), bytes);
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *on) {
+    return push(on, [=] { memcpy(to, host_of(from), bytes); });
 }
-int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *) {
-    return copy(host_of(to), host_of(from), bytes);
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *on) {
+    return push(on, [=] { memcpy(host_of(to), host_of(from), bytes); });
 }
-int cuStreamCreate(void **stream, unsigned) {
-    return give(stream, 1);
+int cuStreamCreate(void **made, unsigned) {
+    int error = give(made, sizeof(stream));
+    if (error) return error;
+    pthread_mutex_lock(&lock);
+    streams.insert(new (*made) stream());
+    pthread_mutex_unlock(&lock);
+    return FINE;
 }
-int cuStreamDestroy_v2(void *stream) {
-    return take(stream);
+int cuStreamDestroy_v2(void *of) {
+    stream *s = static_cast<stream *>(of);
+    pthread_mutex_lock(&lock);
+    run_to(s, UINT64_MAX);
+    streams.erase(s);
+    pthread_mutex_unlock(&lock);
+    s->~stream();
+    return take(of);
 }
-int cuStreamSynchronize(void *) {
-    return succeed();
+int cuStreamSynchronize(void *of) {
+    if (fails()) return UNKNOWN;
+    pthread_mutex_lock(&lock);
+    run_to(static_cast<stream *>(of), UINT64_MAX);
+    pthread_mutex_unlock(&lock);
+    return FINE;
 }
-int cuEventCreate(void **event, unsigned) {
-    return give(event, 1);
+int cuStreamWaitEvent(void *of, void *on, unsigned) {
+    event e = *static_cast<event *>(on);
+    return push(of, [=] {
+        if (e.of) run_to(e.of, e.at);
+    });
 }
-int cuEventDestroy_v2(void *event) {
-    return take(event);
+int cuEventCreate(void **made, unsigned) {
+    int error = give(made, sizeof(event));
+    if (!error) new (*made) event();
+    return error;
 }
-int cuEventRecord(void *, void *) {
-    return succeed();
+int cuEventDestroy_v2(void *of) {
+    return take(of);
 }
-int cuEventSynchronize(void *) {
-    return succeed();
+int cuEventRecord(void *of, void *on) {
+    if (fails()) return UNKNOWN;
+    stream *s = static_cast<stream *>(on);
+    pthread_mutex_lock(&lock);
+    *static_cast<event *>(of) = {s, s->done + s->work.size()};
+    pthread_mutex_unlock(&lock);
+    return FINE;
+}
+int cuEventSynchronize(void *of) {
+    if (fails()) return UNKNOWN;
+    pthread_mutex_lock(&lock);
+    event e = *static_cast<event *>(of);
+    if (e.of) run_to(e.of, e.at);
+    pthread_mutex_unlock(&lock);
+    return FINE;
+}
+int cuEventQuery(void *of) { /* where it is not over, it is now */
+    return cuEventSynchronize(of);
 }
 int cuEventElapsedTime_v2(float *milliseconds, void *, void *) {
     *milliseconds = 0;
@@ -414,16 +533,24 @@ int cuModuleGetFunction(void **function, void *, const char *name) {
     return NOT_FOUND;
 }
 int cuFuncSetAttribute(void *function, int attribute, int value) {
-    if (fails() || attribute != 8 || value > 227 * 1024) return UNKNOWN;
+    if (fails()) return UNKNOWN;
+    if (attribute == 9) return value <= 100 ? FINE : UNKNOWN;
+    if (attribute != 8 || value > 227 * 1024) return UNKNOWN;
     static_cast<kernel *>(function)->most_shared = static_cast<unsigned>(value);
     return FINE;
 }
 int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, void *,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared, void *on,
                    void **params, void **) {
-    const unsigned grid[] = {grid_x, grid_y, grid_z}, block[] = {block_x, block_y, block_z};
-    if (fails()) return UNKNOWN;
-    return run_kernel(static_cast<const kernel *>(function), grid, block, shared, params[0]);
+    kernel_node n({function,
+                   {grid_x, grid_y, grid_z},
+                   {block_x, block_y, block_z},
+                   shared,
+                   params,
+                   nullptr,
+                   nullptr,
+                   nullptr});
+    return fits(n) ? push(on, [=] { run_kernel(n); }) : UNKNOWN;
 }
 int cuGraphCreate(void **made, unsigned) {
     int error = give(made, sizeof(graph));
@@ -435,11 +562,11 @@ int cuGraphDestroy(void *of) {
     return take(of);
 }
 /* A node is the number of the kernel, from 1 on, in a line: each waits for the one before it. */
-int cuGraphAddNode_v2(void **node, void *of, void *const *before, const void *edges,
+int cuGraphAddNode_v2(void **node, void *of, void *const *before, const mc_cuda_edge *edges,
                       size_t n_before, mc_cuda_node_params *params) {
     graph *g = static_cast<graph *>(of);
     size_t n = g->size();
-    if (fails() || params->type != 0 || n_before != (n > 0) || edges ||
+    if (fails() || params->type != 0 || n_before != (n > 0) || (edges && edges->type != 1) ||
         (n > 0 && before[0] != reinterpret_cast<void *>(n)))
         return UNKNOWN;
     g->push_back(kernel_node(params->as.kernel));
@@ -461,14 +588,16 @@ int cuGraphExecKernelNodeSetParams_v2(void *exec, void *node, const mc_cuda_kern
     (*g)[n - 1] = kernel_node(*params);
     return FINE;
 }
-int cuGraphLaunch(void *exec, void *) {
-    if (fails()) return UNKNOWN;
+int cuGraphLaunch(void *exec, void *on) {
+    const graph nodes = *static_cast<graph *>(exec);
+    for (const kernel_node &n : nodes)
+        if (!fits(n)) return UNKNOWN;
     graphs_launched++;
-    if (getenv("MICA_EMULATED_TRACE")) fprintf(stderr, "a graph\n");
-    for (const kernel_node &n : *static_cast<graph *>(exec)) {
-        int error = run_kernel(n.k, n.grid, n.block, n.shared, n.args.data());
-        if (error) return error;
-    }
-    return FINE;
+    graph_kernels = nodes.size();
+    return push(on, [=] {
+        if (getenv("MICA_EMULATED_TRACE")) fprintf(stderr, "a graph\n");
+        for (const kernel_node &n : nodes)
+            run_kernel(n);
+    });
 }
 }

@@ -11,9 +11,10 @@
 #define __device__
 #define __global__
 #define __shared__ static
-#define KERNEL_OF(name, args, threads) KERNEL(name, args)
-#define KERNEL(name, args)       \
-    typedef args args_of_##name; \
+#define KERNEL(name, args) KERNEL_OF(name, args, 256)
+#define KERNEL_OF(name, args, threads)         \
+    typedef args args_of_##name;               \
+    enum { most_threads_of_##name = threads }; \
     static void name(const args &a)
 
 typedef struct dim3_of {
@@ -27,6 +28,10 @@ typedef struct uint4 {
 typedef struct uint2 {
     uint32_t x, y;
 } uint2;
+
+typedef struct int2 {
+    int x, y;
+} int2;
 
 typedef struct float2 {
     float x, y;

@@ -2,9 +2,9 @@
 #include "engine/fake_bridge.h"
 
 #include "base/json.h"
+#include "support/support.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static bool misbehave(const char *when, long long id) {
         fprintf(stderr, "it hurts \x1b[1m\xff\n");
         exit(3);
     }
-    if (strcmp(what, "killed") == 0) raise(SIGKILL);
+    if (strcmp(what, "killed") == 0) test_die();
     if (strcmp(what, "silent") == 0)
         while (getchar() != EOF) {}
     if (strcmp(what, "silent") == 0) exit(0);
@@ -177,7 +177,8 @@ int fake_bridge_run(int argc, char **argv) {
     mode = getenv("FAKE_BRIDGE");
     if (!mode) mode = "";
     setvbuf(stdin, NULL, _IONBF, 0); /* poll sees all that was not read */
-    signal(SIGPIPE, SIG_DFL);
+    test_set_binary();
+    test_restore_signals();
     if (argc < 5 || strcmp(argv[4], "--check") != 0) return serve();
     if (!misbehave("check", 0)) say("{\"ok\": true}");
     return 0;

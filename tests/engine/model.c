@@ -434,8 +434,16 @@ static void test_loading_to_a_device(void **state) {
     assert_int_equal(mica_device_active_bytes(u.device), 0);
     mica_device_set_memory_limit(u.device, weights / 2);
     u = (upload){.device = u.device};
+    options.accelerator_layers = INT32_MAX; /* all of them */
     assert_int_equal(mica_model_open(default_path, &options, &model), MICA_ENOMEM);
     assert_non_null(strstr(mica_last_error(), "memory limit"));
+    assert_int_equal(mica_device_active_bytes(u.device), 0);
+    options.accelerator_layers = 0; /* as many as fit */
+    options.progress = NULL;
+    assert_int_equal(mica_model_open(default_path, &options, &model), MICA_OK);
+    assert_in_range(mica_device_active_bytes(u.device), 1, weights / 2);
+    mica_model_close(&model);
+    options.progress = watch_upload;
     assert_int_equal(mica_device_active_bytes(u.device), 0);
     mica_device_set_memory_limit(u.device, 0);
     u = (upload){.device = u.device};

@@ -116,9 +116,9 @@ static void test_notes(void **state) {
     uint64_t eighths = mica_model_cache_bytes(model, 100) * 4; /* and the scales' part */
     assert_true(eighths > bytes && eighths <= bytes / 4 * 5);
     mica_model_close(&model);
-    assert_int_equal(mica_model_open(path, &(mica_model_options){.accelerator_layers = -1}, &model),
+    assert_int_equal(mica_model_open(path, &(mica_model_options){.accelerator_layers = -2}, &model),
                      MICA_EINVAL);
-    assert_non_null(strstr(mica_last_error(), "accelerator_layers -1"));
+    assert_non_null(strstr(mica_last_error(), "accelerator_layers -2"));
     free(path);
 
     char *dir = fixture_copy("qwen3_tied", "config.json", "\"num_hidden_layers\": 3",

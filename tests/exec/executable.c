@@ -85,6 +85,37 @@ static void test_data_without_a_dtype(void **state) {
     mica_executable_close(&x);
 }
 
+/* A number that a dtype of integers does not have is none of its parameters'. */
+static void test_fill_has_the_number(void **state) {
+    (void)state;
+    static const struct {
+        mica_dtype dtype;
+        double number;
+        bool fits;
+    } cases[] = {{MICA_I32, 1.5, false},
+                 {MICA_I32, 2147483648.0, false},
+                 {MICA_I32, -2147483648.0, true},
+                 {MICA_U8, -1, false},
+                 {MICA_U8, 255, true},
+                 {MICA_BOOL, 2, false},
+                 {MICA_BOOL, 1, true},
+                 {MICA_F16, 0.1, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mica_scope *s = open_scope();
+        mica_program *p = NULL;
+        mica_executable *x = NULL;
+        mica_array k = mica_program_param(s, cases[i].dtype, (int64_t[]){2}, 1);
+        const mica_param param = {.name = "k", .array = k};
+        must(mica_program_build(s, &param, 1, &k, 1, NULL, &p));
+        must(mica_executable_open(p, NULL, &x));
+        assert_int_equal(mica_executable_fill(x, "k", cases[i].number),
+                         cases[i].fits ? MICA_OK : MICA_EINVAL);
+        mica_executable_close(&x);
+        mica_program_close(&p);
+        mica_scope_close(&s);
+    }
+}
+
 static void test_values_by_name(void **state) {
     (void)state;
     for (mica_mode mode = MICA_MODE_LAZY; mode <= MICA_MODE_COMPILED; mode++) {
@@ -991,6 +1022,7 @@ static void test_each_allocation_fails_in_loops(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_data_without_a_dtype),
+        cmocka_unit_test(test_fill_has_the_number),
         cmocka_unit_test(test_values_by_name),
         cmocka_unit_test(test_values_are_unset),
         cmocka_unit_test(test_arrays_and_other_dtypes),

@@ -130,6 +130,59 @@ static void a_step_of_training(void **state) {
     }
 }
 
+/* What kernels make of constants is told as it is there while an executable is; weights that two
+ * convolutions have are prepared once. */
+static void prepared_constants(void **state) {
+    (void)state;
+    mica_scope *s;
+    mica_program *p;
+    mica_executable *executable;
+    mica_program_memory told = {.struct_bytes = sizeof told};
+    if (test_device_is_other()) skip(); /* others prepare nothing */
+    must(mica_scope_open(device, &s));
+    mica_array w = mica_contiguous(s, mica_ones(s, SHAPE(20, 1, 1, 20), MICA_F32));
+    mica_array v = mica_contiguous(s, mica_ones(s, SHAPE(30, 3, 3, 20), MICA_F32));
+    must(mica_eval_n(s, (mica_array[]){w, v}, 2));
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(1, 5, 5, 20));
+    mica_array kernel = mica_program_param(s, MICA_F32, SHAPE(30, 1, 1, 30)); /* is none */
+    mica_array y = mica_conv_general(s, mica_conv_general(s, x, w, NULL), w, NULL);
+    y = mica_conv_general(s, mica_conv_general(s, y, v, NULL), kernel, NULL);
+    const mica_param params[] = {{"x", x, false}, {"kernel", kernel, false}};
+    must(mica_program_build(s, params, 2, &y, 1, NULL, &p));
+    must(mica_program_get_memory(p, &told));
+    assert_int_equal(told.constant_bytes, (20 * 20 + 30 * 9 * 20) * 4);
+    assert_true(test_device_is_gpu() || told.prepared_bytes >= told.constant_bytes);
+    uint64_t before = mica_device_active_bytes(device);
+    const mica_executable_options options = {.struct_bytes = sizeof options,
+                                             .mode = MICA_MODE_COMPILED};
+    must(mica_executable_open(p, &options, &executable));
+    assert_int_equal(told.prepared_bytes, mica_device_active_bytes(device) - before);
+    mica_executable_close(&executable);
+    mica_program_close(&p);
+    mica_scope_close(&s);
+}
+
+/* Padding is not copied for each line of an image, where it is most of that. */
+static void wide_padding(void **state) {
+    (void)state;
+    mica_scope *s;
+    mica_program *p;
+    mica_program_memory told = {.struct_bytes = sizeof told};
+    if (test_device_is_other() || test_device_is_gpu()) skip(); /* kernels of the cpu */
+    must(mica_scope_open(device, &s));
+    mica_array x = mica_program_param(s, MICA_F32, SHAPE(1, 1000, 1, 1));
+    mica_array w = mica_program_param(s, MICA_F32, SHAPE(1, 1, 1000, 1));
+    const mica_conv_options options = {
+        .stride = {1, 1000}, .padding_lo = {0, 999}, .padding_hi = {0, 999}};
+    mica_array y = mica_conv_general(s, x, w, &options);
+    const mica_param params[] = {{"x", x, false}, {"w", w, false}};
+    must(mica_program_build(s, params, 2, &y, 1, NULL, &p));
+    must(mica_program_get_memory(p, &told));
+    if (told.peak_bytes > 2000000) fail_msg("%llu bytes", (unsigned long long)told.peak_bytes);
+    mica_program_close(&p);
+    mica_scope_close(&s);
+}
+
 static void refused(void **state) {
     (void)state;
     mica_program_memory told;
@@ -147,6 +200,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_op),
         cmocka_unit_test(a_step_of_training),
+        cmocka_unit_test(prepared_constants),
+        cmocka_unit_test(wide_padding),
         cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -1,10 +1,12 @@
-/* A rank that goes: rank 1 stands still, or is killed, while the others wait for it: in a sum, or
- * to open a group. Started by mpirun, with what becomes of it as argument: stop, kill, open. */
+/* A rank that goes: rank 1 stands still, or is killed, while the others wait for it: in a sum, to
+ * open a group, or to start MPI. Started by mpirun, with what becomes of it as argument: stop,
+ * kill, open, start. */
 #define _XOPEN_SOURCE 700
 #include <mica/mica.h>
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,6 +35,8 @@ static int fail(mica_group *group) {
 int main(int argc, char **argv) {
     mica_group *group, *second = NULL;
     const char *how = argc > 1 ? argv[1] : "";
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK"); /* before MPI says it */
+    if (strcmp(how, "start") == 0 && rank && strcmp(rank, "1") == 0) kill(getpid(), SIGSTOP);
     if (mica_group_open(&options, &group) != MICA_OK) return fail(NULL);
     if (sum(group) != MICA_OK) return fail(group);
     if (mica_group_rank(group) == 1) kill(getpid(), strcmp(how, "kill") == 0 ? SIGKILL : SIGSTOP);

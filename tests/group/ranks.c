@@ -7,7 +7,9 @@
 #include "group/group.h"
 #include "model/fixture.h"
 #include "op/floats.h"
-#include "session/session.h"
+#include "session/session_file.h"
+
+enum { PATIENCE_S = 200 }; /* a busy machine keeps processes from starting, and from giving signs */
 
 static mica_group *group;
 static int rank, size;
@@ -36,6 +38,7 @@ static float ranks_sum(int64_t i) {
 
 static void sums(void **state) {
     (void)state;
+    (void)state;
     static const mica_dtype dtypes[] = {MICA_F32, MICA_F16, MICA_BF16, MICA_I32, MICA_U16};
     mica_scope *s = open_scope();
     for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
@@ -54,6 +57,7 @@ static void sums(void **state) {
 
 /* Many numbers go another way than few, and are added in the same order. */
 static void large_sums(void **state) {
+    (void)state;
     (void)state;
     enum { N = 100003, FEW = 64 };
     mica_scope *s = open_scope();
@@ -78,6 +82,7 @@ static void large_sums(void **state) {
 /* Along an inner axis, from operands that are not dense. */
 static void parts(void **state) {
     (void)state;
+    (void)state;
     mica_scope *s = open_scope();
     mica_array order = MICA_NONE, x = mica_reshape(s, own(s, MICA_F32, 6), (int64_t[]){3, 2}, 2);
     mica_array y = mica_all_gather(s, group, mica_transpose(s, x, NULL), 1, &order);
@@ -101,6 +106,7 @@ static void parts(void **state) {
 
 static void one_to_others(void **state) {
     (void)state;
+    (void)state;
     mica_scope *s = open_scope();
     mica_array order = MICA_NONE, x = own(s, MICA_I32, 4);
     int root = size - 1, next = (rank + 1) % size, before = (rank + size - 1) % size;
@@ -121,6 +127,7 @@ static void one_to_others(void **state) {
 
 /* Of the sum of all ranks' losses, which here are sum(w_r * op(x_r)). */
 static void gradients(void **state) {
+    (void)state;
     (void)state;
     mica_scope *s = open_scope();
     mica_array order = MICA_NONE, dx, x = mica_detach(s, own(s, MICA_F32, 2));
@@ -143,6 +150,7 @@ static void gradients(void **state) {
  * first, and rank 0 reads the others after it. */
 static void order_holds(void **state) {
     (void)state;
+    (void)state;
     enum { N = 12 };
     mica_scope *s = open_scope();
     mica_array order = MICA_NONE, y[N], back[N];
@@ -160,6 +168,7 @@ static void order_holds(void **state) {
 }
 
 static void programs(void **state) {
+    (void)state;
     (void)state;
     mica_scope *s = open_scope();
     mica_array x = mica_program_param(s, MICA_F32, (int64_t[]){3}, 1), order = MICA_NONE, z;
@@ -184,6 +193,7 @@ static void programs(void **state) {
 
 static void halves(void **state) {
     (void)state;
+    (void)state;
     mica_group *part;
     CHECK(mica_group_split(group, rank % 2, -rank, &part));
     assert_int_equal(mica_group_size(part), (size + 1 - rank % 2) / 2);
@@ -198,6 +208,7 @@ static void halves(void **state) {
 }
 
 static void agreement(void **state) {
+    (void)state;
     (void)state;
     char text[32] = "0.1";
     CHECK(mica_group_agree(group, "the version", text));
@@ -236,14 +247,15 @@ static float *decode(const mc_lm *lm, const int32_t ids[TEXT]) {
     return all;
 }
 
-static void same_bits(const model_fixture *f, const mc_lm *part, const char *arithmetic) {
+static void same_bits(const model_fixture *f, const mc_lm *part, const char *layout,
+                      const char *arithmetic) {
     int32_t ids[TEXT];
     size_t vocab = (size_t)f->lm->spec.vocab;
     text_of(f->lm, ids);
     float *want = fixture_logits(device, f->lm, ids, TEXT);
     float *got = fixture_logits(device, part, ids, TEXT);
     char what[160];
-    snprintf(what, sizeof what, "%s, %s", f->name, arithmetic);
+    snprintf(what, sizeof what, "%s, %s, %s", f->name, layout, arithmetic);
     fixture_compare(got, want, TEXT * vocab, 0.0, "%s: logits of rank %d", what, rank);
     free(want);
     free(got);
@@ -255,37 +267,233 @@ static void same_bits(const model_fixture *f, const mc_lm *part, const char *ari
     free(got);
 }
 
+/* ---- sessions in files ---- */
+
+static char *folder; /* of rank 0 */
+
+static mc_session *open_session(const mc_session_model *model) {
+    mc_session *session;
+    CHECK(mc_session_open(model, 0, &session));
+    return session;
+}
+
+/* The logits behind each of the last tokens of the text. */
+static float *logits_after(mc_session *session, const int32_t ids[TEXT]) {
+    size_t vocab = (size_t)session->model->lm->spec.vocab, n = TEXT - PROMPT;
+    float *all = malloc(n * vocab * sizeof *all);
+    const float *logits;
+    for (size_t i = 0; i < n; i++) {
+        CHECK(mc_session_feed(session, &ids[PROMPT + i], 1, &logits));
+        memcpy(all + i * vocab, logits, vocab * sizeof *all);
+    }
+    return all;
+}
+
+/* Rank 0's process saves one of its own model, too: the files are the same. All ranks go on from
+ * that, as it does itself. */
+static void check_session(const model_fixture *f, const mc_lm *part, const char *layout) {
+    int32_t ids[TEXT];
+    size_t vocab = (size_t)f->lm->spec.vocab;
+    mc_session_model one = {.lm = f->lm, .device = device}, shared = {.lm = part, .device = device};
+    CHECK(mc_session_fingerprint(&one, &shared.fingerprint));
+    text_of(f->lm, ids);
+    char *alone = test_format("%s/alone", folder), *together = test_format("%s/together", folder);
+    mc_session *own = open_session(&one), *session = open_session(&shared);
+    CHECK(mc_session_feed(own, ids, PROMPT, NULL));
+    CHECK(mc_session_feed(session, ids, PROMPT, NULL));
+    CHECK(mc_session_save(session, together));
+    if (rank == 0) {
+        size_t n, m;
+        CHECK(mc_session_save(own, alone));
+        char *a = test_read_file(alone, &n), *b = test_read_file(together, &m);
+        if (n != m || memcmp(a, b, n) != 0) fail_msg("%s, %s: other files", f->name, layout);
+        free(a);
+        free(b);
+    }
+    mc_session_close(&session);
+    CHECK(mc_session_load(&shared, alone, 0, &session));
+    float *want = logits_after(own, ids), *got = logits_after(session, ids);
+    fixture_compare(got, want, (TEXT - PROMPT) * vocab, 0.0, "%s, %s: resumed by rank %d", f->name,
+                    layout, rank);
+    free(want);
+    free(got);
+    mc_session_close(&session);
+    mc_session_close(&own);
+    free(alone);
+    free(together);
+}
+
+/* What rank 0 finds is told by all. */
+static void no_session(void **state) {
+    (void)state;
+    char *path = fixture_path("llama_untied_f32");
+    mc_lm *lm;
+    mc_session *session;
+    CHECK(mc_lm_open(path, device, NULL, &lm));
+    CHECK(mc_lm_split(lm, group, 0, 0));
+    const mc_session_model shared = {.lm = lm, .device = device, .fingerprint = 1};
+    assert_int_equal(mc_session_load(&shared, "/nowhere/session", 0, &session), MICA_ENOENT);
+    assert_non_null(strstr(mica_last_error(), "/nowhere/session"));
+    session = open_session(&shared);
+    CHECK(mc_session_feed(session, (const int32_t[]){1, 2, 3}, 3, NULL));
+    assert_int_equal(mc_session_save(session, "/nowhere/session"), MICA_ENOENT);
+    mc_session_close(&session);
+    mc_lm_close(&lm);
+    free(path);
+}
+
+/* ---- layouts ---- */
+
+/* Ranks of a stage; stages are as many as that leaves. */
+static int in_stage;
+
 static void check_model(const model_fixture *f) {
     mc_lm *part;
+    char layout[32];
     if (f->lm->spec.both_ways) return;
     device = f->device;
+    snprintf(layout, sizeof layout, "%d x %d", in_stage, size / in_stage);
     CHECK(mc_lm_open(f->path, f->device, NULL, &part));
-    CHECK(mc_lm_split(part, group));
-    same_bits(f, part, "exact");
+    CHECK(mc_lm_split(part, group, in_stage, 0));
+    same_bits(f, part, layout, "exact");
+    check_session(f, part, layout);
     mc_lm_set_arithmetic(f->lm, MICA_ARITHMETIC_FAST);
     mc_lm_set_arithmetic(part, MICA_ARITHMETIC_FAST);
-    same_bits(f, part, "fast");
+    same_bits(f, part, layout, "fast");
     mc_lm_close(&part);
 }
 
-static void models(void **state) {
-    (void)state;
+/* The base model of an adapter's goldens, with the adapter. */
+static void check_adapter(const model_fixture *f) {
+    mc_lm *part;
+    mc_str base;
+    char layout[32];
+    assert_true(mc_json_get_str(mc_json_find(mc_json_root(f->golden), "base"), &base));
+    char *path = test_format("%s/%.*s", test_fixtures_dir(), MC_STR_ARG(base));
+    device = f->device;
+    snprintf(layout, sizeof layout, "%d x %d", in_stage, size / in_stage);
+    CHECK(mc_lm_open(path, f->device, NULL, &part));
+    CHECK(mc_lm_adapt(part, f->path));
+    CHECK(mc_lm_split(part, group, in_stage, 0));
+    same_bits(f, part, layout, "with an adapter");
+    mc_lm_close(&part);
+    free(path);
+}
+
+/* ---- answers ---- */
+
+enum { ANSWER = 12 };
+
+/* Two answers of a session with a draft model, of prompts that begin alike; between them it is
+ * saved and opened again. */
+static void answer_twice(mica_model *model, const char *path, int32_t ids[2 * ANSWER]) {
+    static const char *const prompts[] = {"curl is a tool. curl is a", "curl is a tool. tar is"};
+    const mica_session_options with = {.draft_model = model};
+    const mica_generate_options options = {.max_tokens = ANSWER, .temperature = 0};
+    mica_session *session;
+    mica_stream *stream;
+    mica_token token;
+    CHECK(mica_session_open(model, &with, &session));
+    for (int k = 0; k < 2; k++) {
+        CHECK(mica_generate(session, prompts[k], 0, &options, &stream));
+        for (int i = 0; mica_stream_next(stream, &token); i++)
+            if (token.id >= 0) ids[k * ANSWER + i % ANSWER] = token.id;
+        CHECK(mica_stream_status(stream));
+        mica_metrics metrics = {.struct_bytes = sizeof metrics};
+        mica_stream_metrics(stream, &metrics);
+        assert_true(k == 0 || metrics.reused_tokens >= 5);
+        mica_stream_close(&stream);
+        if (k) continue;
+        CHECK(mica_session_save(session, path));
+        mica_session_close(&session);
+        CHECK(mica_session_load(model, path, &with, &session));
+    }
+    mica_session_close(&session);
+}
+
+static void check_answers(void) {
+    char *path = test_format("%s/default", test_models_dir());
+    char *file = test_format("%s/session-%d", folder ? folder : "/nowhere", in_stage);
+    int32_t want[2 * ANSWER] = {0}, got[2 * ANSWER] = {0};
+    mica_model *model;
+    mica_model_options options = {.threads = 1, .group = group, .tensor_parallel = in_stage};
+    CHECK(mica_model_open(path, &options, &model));
+    answer_twice(model, file, got);
+    mica_model_close(&model);
+    options.group = NULL;
+    options.tensor_parallel = 0;
+    if (rank == 0) { /* the file is its own */
+        CHECK(mica_model_open(path, &options, &model));
+        answer_twice(model, file, want);
+        assert_memory_equal(got, want, sizeof got);
+        mica_model_close(&model);
+    }
+    CHECK(mica_group_agree(group, "the test", "goes on"));
+    free(path);
+    free(file);
+}
+
+static void check_models(int tensor) {
     mica_device *own_device = device;
+    in_stage = tensor;
     fixture_each(check_model);
+    fixture_each_adapter(check_adapter);
     device = own_device;
+    check_answers();
+}
+
+static void tensor(void **state) {
+    (void)state;
+    (void)state;
+    check_models(size);
+}
+
+static void pipeline(void **state) {
+    (void)state;
+    (void)state;
+    check_models(1);
+}
+
+/* Four ranks: two stages of two. */
+static void both(void **state) {
+    (void)state;
+    (void)state;
+    if (size == 4) check_models(2);
+}
+
+static void wrong_sizes(void **state) {
+    (void)state;
+    (void)state;
+    char *path = fixture_path("llama_untied_f32");
+    mc_lm *lm;
+    CHECK(mc_lm_open(path, device, NULL, &lm));
+    assert_int_equal(mc_lm_split(lm, group, size + 1, 0), MICA_EINVAL);
+    assert_int_equal(mc_lm_split(lm, group, size, 2), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "pipeline_parallel 2 is not the number of ranks"));
+    mc_lm_close(&lm);
+    free(path);
 }
 
 /* A rank reads its own rows of the files alone. */
 static void parts_are_views(void **state) {
+    (void)state;
     (void)state;
     char *path = fixture_path("llama_untied_f32");
     mc_lm *lm;
     uint64_t before = mica_device_active_bytes(device);
     CHECK(mc_lm_open(path, device, NULL, &lm));
     uint64_t whole = mica_device_active_bytes(device);
-    CHECK(mc_lm_split(lm, group));
+    CHECK(mc_lm_split(lm, group, 0, 0));
     assert_true(mica_device_active_bytes(device) == whole);
     assert_int_equal(lm->head.out, (lm->head.whole + size - 1) / size);
+    mc_lm_close(&lm);
+    CHECK(mc_lm_open(path, device, NULL, &lm));
+    CHECK(mc_lm_split(lm, group, 0, size));
+    assert_true(mica_device_active_bytes(device) == whole);
+    assert_int_equal(lm->head.out, (lm->head.whole + size - 1) / size);
+    int first = 3 * rank / size, end = 3 * (rank + 1) / size; /* three layers */
+    assert_int_equal(lm->before, first);
+    assert_int_equal(lm->spec.n_layers - lm->behind, end);
     mc_lm_close(&lm);
     assert_true(mica_device_active_bytes(device) == before);
     free(path);
@@ -303,6 +511,7 @@ static void run(void **state) {
 /* Before each test: where the last one has failed, other ranks may wait for this one. */
 static int go_on(void **state) {
     (void)state;
+    (void)state;
     if (failed) mica_group_abort(group, 1);
     return 0;
 }
@@ -314,11 +523,12 @@ static int go_on(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(sums),      TEST(large_sums),      TEST(parts),    TEST(one_to_others),
-        TEST(gradients), TEST(order_holds),     TEST(programs), TEST(halves),
-        TEST(agreement), TEST(parts_are_views), TEST(models),
+        TEST(sums),      TEST(large_sums),      TEST(parts),       TEST(one_to_others),
+        TEST(gradients), TEST(order_holds),     TEST(programs),    TEST(halves),
+        TEST(agreement), TEST(parts_are_views), TEST(wrong_sizes), TEST(no_session),
+        TEST(tensor),    TEST(pipeline),        TEST(both),
     };
-    if (mica_group_open(NULL, &group) != MICA_OK) {
+    if (mica_group_open(&(mica_group_options){.patience_s = PATIENCE_S}, &group) != MICA_OK) {
         fprintf(stderr, "%s\n", mica_last_error());
         return 1;
     }
@@ -329,7 +539,9 @@ int main(int argc, char **argv) {
         mica_group_abort(group, 1);
         return 1;
     }
+    folder = rank == 0 ? test_temp_dir() : NULL;
     int failures = cmocka_run_group_tests_name("group/ranks", tests, NULL, NULL);
+    if (folder) test_temp_dir_remove(folder);
     if (failures) mica_group_abort(group, 1);
     mica_device_close(&device);
     mica_group_close(&group);

@@ -82,6 +82,27 @@ char *hub_test_path(const hub_test *t, const char *below) {
     return test_format("%s/models--org--model/%s", t->cache, below);
 }
 
+char *hub_test_blob(const hub_test *t, const char *file) {
+    char *below = test_format("snapshots/" MOCK_COMMIT "/%s", file), *found = NULL;
+    char *link = hub_test_path(t, below), *blobs = hub_test_path(t, "blobs");
+    struct stat wanted, info;
+    assert_int_equal(stat(link, &wanted), 0);
+    test_list all = test_list_files(blobs, "");
+    for (size_t i = 0; i < all.count && !found; i++) {
+        char *path = test_format("%s/%s", blobs, all.names[i]);
+        if (stat(path, &info) == 0 && info.st_ino == wanted.st_ino && info.st_dev == wanted.st_dev)
+            found = path;
+        else
+            free(path);
+    }
+    assert_non_null(found);
+    test_list_free(&all);
+    free(below);
+    free(link);
+    free(blobs);
+    return found;
+}
+
 size_t hub_test_count(const hub_test *t, const char *below, const char *suffix) {
     struct stat info;
     char *path = hub_test_path(t, below);

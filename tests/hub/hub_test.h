@@ -39,6 +39,9 @@ void hub_test_check_model(const hub_test *t, char *snapshot);
 /* A path in the cache's folder of org/model; freed with free. */
 char *hub_test_path(const hub_test *t, const char *below);
 
+/* The path of the blob of a file in the snapshot, freed with free. */
+char *hub_test_blob(const hub_test *t, const char *file);
+
 /* The number of files of org/model in the cache whose names end so. */
 size_t hub_test_count(const hub_test *t, const char *below, const char *suffix);
 

@@ -1,12 +1,12 @@
 #define _GNU_SOURCE
 
 #include "mock_hub.h"
+#include "mock_digest.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -68,19 +68,14 @@ static char *read_file(const char *path, size_t *size) {
     return data;
 }
 
+/* As the hub tells it: of a large file SHA-256, of others git's SHA-1 of a blob. */
 static void digest(const char *data, size_t size, char text[65]) {
-    unsigned char out[EVP_MAX_MD_SIZE];
-    unsigned len = 0;
+    unsigned char out[MOCK_DIGEST];
     char header[64];
     bool large = size >= MOCK_LARGE;
-    int header_len = snprintf(header, sizeof header, "blob %zu", size) + 1;
-    EVP_MD_CTX *context = EVP_MD_CTX_new();
-    EVP_DigestInit_ex(context, large ? EVP_sha256() : EVP_sha1(), NULL);
-    if (!large) EVP_DigestUpdate(context, header, (size_t)header_len);
-    EVP_DigestUpdate(context, data, size);
-    EVP_DigestFinal_ex(context, out, &len);
-    EVP_MD_CTX_free(context);
-    for (unsigned i = 0; i < len; i++)
+    size_t header_len = (size_t)snprintf(header, sizeof header, "blob %zu", size) + 1;
+    size_t len = mock_digest(large, header, large ? 0 : header_len, data, size, out);
+    for (size_t i = 0; i < len; i++)
         sprintf(text + 2 * i, "%02x", out[i]);
 }
 
@@ -88,7 +83,7 @@ static void digest(const char *data, size_t size, char text[65]) {
 
 /* Whether a file has that fault now. number, word: its third word; may be NULL. */
 static bool has_fault(mock_hub *hub, const char *repo, const char *file, const char *what,
-                      long *number, char word[WORD_BYTES]) {
+                      long long *number, char word[WORD_BYTES]) {
     char path[PATH_BYTES + 16], line[2 * WORD_BYTES];
     bool found = false;
     snprintf(path, sizeof path, "%s/%s.faults", hub->root, repo);
@@ -107,7 +102,7 @@ static bool has_fault(mock_hub *hub, const char *repo, const char *file, const c
             strcpy(hub->faults[hub->fault_count++].key, key);
         found = !times || hub->faults[i].times < times;
         hub->faults[i].times += found;
-        if (number) *number = atol(third);
+        if (number) *number = atoll(third);
         if (word) strcpy(word, third);
     }
     pthread_mutex_unlock(&hub->mutex);
@@ -151,7 +146,7 @@ static void stall(const request *r) {
 static bool send_body(const request *r, const char *repo, const char *file, const char *data,
                       size_t size) {
     char text[512];
-    long at = 0;
+    long long at = 0;
     mock_hub *hub = r->hub;
     bool part = r->from >= 0 && !has_fault(hub, repo, file, "whole", NULL, NULL);
     size_t from = part ? (size_t)r->from : 0;
@@ -198,16 +193,16 @@ static void list_folder(const request *r, const char *repo, const char *below, c
         digest(data, size, sum);
         bool outside = has_fault(r->hub, repo, name, "outside", NULL, NULL);
         bool deep = has_fault(r->hub, repo, name, "deep", NULL, NULL);
-        long told = (long)size + has_fault(r->hub, repo, name, "short", NULL, NULL);
+        long long told = (long long)size + has_fault(r->hub, repo, name, "short", NULL, NULL);
         (void)has_fault(r->hub, repo, name, "size", &told, NULL);
         bool xet = has_fault(r->hub, repo, name, "xet", NULL, NULL);
         if (size >= MOCK_LARGE)
             snprintf(path, sizeof path,
-                     "\"oid\":\"%040d\",\"size\":%ld,\"lfs\":{\"oid\":\"%s\",\"size\":%ld,"
+                     "\"oid\":\"%040d\",\"size\":%lld,\"lfs\":{\"oid\":\"%s\",\"size\":%lld,"
                      "\"pointerSize\":135}%s",
                      0, told, sum, told, xet ? ",\"xetHash\":\"" XET_HASH "\"" : "");
         else
-            snprintf(path, sizeof path, "\"oid\":\"%s\",\"size\":%ld", sum, told);
+            snprintf(path, sizeof path, "\"oid\":\"%s\",\"size\":%lld", sum, told);
         if (asprintf(&more, "%s%s{\"type\":\"file\",\"path\":\"%s%.*s%s\",%s}", *out,
                      (*out)[1] ? "," : "", outside ? "../" : "", deep ? (int)sizeof folders : 0,
                      folders, name, path) < 0)
@@ -220,24 +215,24 @@ static void list_folder(const request *r, const char *repo, const char *below, c
 }
 
 /* A page of files that are not there: many/N.txt, of the contents that answer_many has. */
-static bool answer_page(const request *r, const char *repo, long from, long count) {
+static bool answer_page(const request *r, const char *repo, long long from, long long count) {
     char headers[256] = "", sum[65], data[8];
-    long to = from + 1000 < count ? from + 1000 : count;
+    long long to = from + 1000 < count ? from + 1000 : count;
     char *list = malloc((size_t)(to - from) * 160 + 8), *at = list;
     if (!list) die("malloc");
     *at++ = '[';
-    for (long i = from; i < to; i++) {
-        size_t n = (size_t)snprintf(data, sizeof data, "%ld", i % 100);
+    for (long long i = from; i < to; i++) {
+        size_t n = (size_t)snprintf(data, sizeof data, "%lld", i % 100);
         digest(data, n, sum);
-        at += sprintf(at,
-                      "%s{\"type\":\"file\",\"path\":\"many/%ld.txt\",\"oid\":\"%s\",\"size\":%zu}",
-                      i > from ? "," : "", i, sum, n);
+        at += sprintf(
+            at, "%s{\"type\":\"file\",\"path\":\"many/%lld.txt\",\"oid\":\"%s\",\"size\":%zu}",
+            i > from ? "," : "", i, sum, n);
     }
     strcpy(at, "]");
     if (to < count)
         snprintf(headers, sizeof headers,
                  "Link: <http://127.0.0.1:%d/api/models/%.100s/tree/" MOCK_COMMIT
-                 "?from=%ld>; rel=\"next\"\r\n",
+                 "?from=%lld>; rel=\"next\"\r\n",
                  r->hub->ports[0], repo, to);
     bool on = answer(r, 200, headers, list);
     free(list);
@@ -246,15 +241,15 @@ static bool answer_page(const request *r, const char *repo, long from, long coun
 
 static bool answer_many(const request *r, const char *repo, const char *file) {
     char data[8];
-    snprintf(data, sizeof data, "%ld", atol(file + strlen("many/")) % 100);
+    snprintf(data, sizeof data, "%lld", atoll(file + strlen("many/")) % 100);
     return send_body(r, repo, file, data, strlen(data));
 }
 
 static bool answer_tree(const request *r, const char *repo) {
-    long count = 0;
+    long long count = 0;
     const char *from = strstr(r->path, "?from=");
     bool many = has_fault(r->hub, repo, "*", "many", &count, NULL);
-    if (many && from) return answer_page(r, repo, atol(from + 6), count);
+    if (many && from) return answer_page(r, repo, atoll(from + 6), count);
     char *list = strdup("["), word[WORD_BYTES], headers[WORD_BYTES + 32] = "";
     list_folder(r, repo, "", &list);
     list = realloc(list, strlen(list) + 2);
@@ -273,7 +268,7 @@ static bool answer_tree(const request *r, const char *repo) {
 
 /* Answers with the fault of a file, or of the repository as "*"; false: it has none. */
 static bool answer_fault(const request *r, const char *repo, const char *file, bool *on) {
-    long code;
+    long long code;
     char word[WORD_BYTES] = "", headers[WORD_BYTES + 32] = "";
     if (!has_fault(r->hub, repo, file, "status", &code, NULL)) return false;
     if (has_fault(r->hub, repo, file, "code", NULL, word))
@@ -394,6 +389,14 @@ static bool handle(request *r) {
     return file ? answer_file(r, repo, file + 1) : answer(r, 404, "", "");
 }
 
+/* What follows a name of headers, in whatever case; NULL: it is not there. */
+static const char *header(const char *text, const char *name) {
+    size_t n = strlen(name);
+    for (; (text = strstr(text, "\r\n")); text += 2)
+        if (strncasecmp(text + 2, name, n) == 0) return text + 2 + n;
+    return NULL;
+}
+
 static bool read_request(request *r) {
     char text[TEXT];
     size_t len = 0;
@@ -411,10 +414,10 @@ static bool read_request(request *r) {
     }
     r->head = strncmp(text, "HEAD ", 5) == 0;
     if (sscanf(text, r->head ? "HEAD %1023s" : "GET %1023s", r->path) != 1) return false;
-    char *range = strcasestr(text, "\r\nRange: bytes="),
-         *token = strcasestr(text, "\r\nAuthorization: Bearer ");
-    if (range) r->from = atoll(range + 15);
-    if (token) sscanf(token + 24, "%255[^\r]", r->token);
+    const char *range = header(text, "Range: bytes="),
+               *token = header(text, "Authorization: Bearer ");
+    if (range) r->from = atoll(range);
+    if (token) sscanf(token, "%255[^\r]", r->token);
     return true;
 }
 

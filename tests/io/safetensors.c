@@ -570,6 +570,8 @@ static void test_bad_index(void **state) {
         {"{\"weight_map\":{\"a\":1}}", MICA_EFORMAT, "weight_map.a", "name of a file"},
         {"{\"weight_map\":{\"a\":\"../a.safetensors\"}}", MICA_EFORMAT, "../a",
          "not a file in this"},
+        {"{\"weight_map\":{\"a\":\"a\\\\..\\\\..\\\\b.safetensors\"}}", MICA_EFORMAT,
+         "b.safetensors", "not a file in this"},
         {"{\"weight_map\":{\"a\":\"/etc/passwd\"}}", MICA_EFORMAT, "/etc/passwd",
          "not a file in this"},
         {"{\"weight_map\":{\"a\":\"\"}}", MICA_EFORMAT, "weight_map.a", "not a file in this"},

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define MAX_TOKENS 1024
+#define FAST MICA_ARITHMETIC_FAST
+#define EXACT MICA_ARITHMETIC_EXACT
 
 static mica_device *device;
 static mc_lm *lm;
@@ -29,9 +31,17 @@ static int close_default(void **state) {
     return 0;
 }
 
+/* As wide models have it. */
+static void set_one_code(void) {
+    mc_lm_slot *w;
+    for (size_t i = 0; (w = mc_lm_next_matrix(lm, &i));)
+        w->linear.fast = w->linear.fast != 0;
+    lm->head.fast = 1;
+}
+
 /* ids [len] -> logits [len, vocab]; freed with free(). */
-static float *run(mica_arithmetic arithmetic, mica_cache_type cache, const int32_t *ids,
-                  int64_t len) {
+static float *run(mica_arithmetic arithmetic, bool one_code, mica_cache_type cache,
+                  const int32_t *ids, int64_t len) {
     const int64_t shape[] = {1, len};
     size_t bytes = (size_t)(len * lm->spec.vocab) * sizeof(float);
     float *logits = malloc(bytes);
@@ -39,6 +49,7 @@ static float *run(mica_arithmetic arithmetic, mica_cache_type cache, const int32
     assert_non_null(logits);
     assert_int_equal(mica_scope_open(device, &s), MICA_OK);
     mc_lm_set_arithmetic(lm, arithmetic);
+    if (one_code) set_one_code();
     mc_lm_set_cache(lm, cache);
     mica_array y = mc_lm_forward(s, lm, mica_from_data(s, ids, MICA_I32, shape, 2), mica_i32(s, 0),
                                  NULL, MC_ALL_LOGITS);
@@ -86,6 +97,7 @@ static int64_t add_ids(mc_json list, int32_t *ids, int64_t count) {
 typedef struct setting {
     const char *name;
     mica_arithmetic arithmetic;
+    bool one_code;
     mica_cache_type cache;
     double bound;      /* limit of the mean divergence */
     double total, max; /* divergence */
@@ -94,7 +106,7 @@ typedef struct setting {
 
 static void compare(setting *w, const float *exact, const int32_t *ids, int64_t len) {
     size_t vocab = (size_t)lm->spec.vocab;
-    float *logits = run(w->arithmetic, w->cache, ids, len);
+    float *logits = run(w->arithmetic, w->one_code, w->cache, ids, len);
     bool differs = memcmp(exact, logits, vocab * (size_t)len * sizeof *exact) != 0;
     assert_true(differs || test_device_is_other()); /* which may compute in f32 all the same */
     for (size_t i = 0; i < (size_t)len; i++) {
@@ -110,12 +122,14 @@ static void compare(setting *w, const float *exact, const int32_t *ids, int64_t 
 static void test_divergence(void **state) {
     (void)state;
     mc_json_doc *doc;
-    setting settings[] = {{"fast", MICA_ARITHMETIC_FAST, MICA_CACHE_DEFAULT, 1e-3, 0, 0, 0},
-                          {"fast, f32", MICA_ARITHMETIC_FAST, MICA_CACHE_F32, 1e-3, 0, 0, 0},
-                          {"fast, int8", MICA_ARITHMETIC_FAST, MICA_CACHE_INT8, 1e-3, 0, 0, 0},
-                          {"exact, bf16", MICA_ARITHMETIC_EXACT, MICA_CACHE_BF16, 1e-5, 0, 0, 0},
-                          {"exact, f16", MICA_ARITHMETIC_EXACT, MICA_CACHE_F16, 1e-6, 0, 0, 0},
-                          {"exact, int8", MICA_ARITHMETIC_EXACT, MICA_CACHE_INT8, 1e-4, 0, 0, 0}};
+    setting settings[] = {{"one code", FAST, true, MICA_CACHE_DEFAULT, 1e-3, 0, 0, 0},
+                          {"one, f32", FAST, true, MICA_CACHE_F32, 1e-3, 0, 0, 0},
+                          {"one, int8", FAST, true, MICA_CACHE_INT8, 1e-3, 0, 0, 0},
+                          {"two codes", FAST, false, MICA_CACHE_DEFAULT, 1e-5, 0, 0, 0},
+                          {"two, f32", FAST, false, MICA_CACHE_F32, 1e-6, 0, 0, 0},
+                          {"exact, bf16", EXACT, false, MICA_CACHE_BF16, 1e-5, 0, 0, 0},
+                          {"exact, f16", EXACT, false, MICA_CACHE_F16, 1e-6, 0, 0, 0},
+                          {"exact, int8", EXACT, false, MICA_CACHE_INT8, 1e-4, 0, 0, 0}};
     size_t rows = 0, n_settings = sizeof settings / sizeof *settings;
     char *path = test_format("%s/default/golden.json", test_models_dir());
     doc = test_load_json(path);
@@ -123,7 +137,7 @@ static void test_divergence(void **state) {
         int32_t ids[MAX_TOKENS];
         int64_t len = add_ids(mc_json_find(it.value, "prompt_ids"), ids, 0);
         len = add_ids(mc_json_find(it.value, "greedy_ids"), ids, len);
-        float *exact = run(MICA_ARITHMETIC_EXACT, MICA_CACHE_DEFAULT, ids, len);
+        float *exact = run(EXACT, false, MICA_CACHE_DEFAULT, ids, len);
         for (size_t w = 0; w < n_settings; w++)
             compare(&settings[w], exact, ids, len);
         rows += (size_t)len;
@@ -138,20 +152,21 @@ static void test_divergence(void **state) {
         double mean = w->total / (double)rows, same = (double)w->same / (double)rows;
         printf("%-12s %zu tokens: mean divergence %.6f, most %.6f, %.2f %% the same first token\n",
                w->name, rows, mean, w->max, 100 * same);
-        assert_true(mean < w->bound);
+        bool other = w->arithmetic == FAST && test_device_is_other(); /* rounds in another way */
+        assert_true(mean < (other ? 1e-3 : w->bound));
         assert_true(same > 0.99);
     }
 }
 
-static void check_rows(mica_cache_type cache) {
+static void check_rows(bool one_code, mica_cache_type cache) {
     enum { LEN = 40 };
     int32_t ids[LEN];
     size_t vocab = (size_t)lm->spec.vocab;
     for (int i = 0; i < LEN; i++)
         ids[i] = 2 + 37 * i;
-    float *whole = run(MICA_ARITHMETIC_FAST, cache, ids, LEN);
+    float *whole = run(FAST, one_code, cache, ids, LEN);
     for (int64_t len = 1; len < LEN; len += len < 10 ? 1 : 7) {
-        float *part = run(MICA_ARITHMETIC_FAST, cache, ids, len);
+        float *part = run(FAST, one_code, cache, ids, len);
         assert_memory_equal(part, whole, (size_t)len * vocab * sizeof *part);
         free(part);
     }
@@ -162,8 +177,9 @@ static void check_rows(mica_cache_type cache) {
 static void test_rows(void **state) {
     (void)state;
     if (!test_device_keeps_order()) skip(); /* its rows differ in their last bits */
-    check_rows(MICA_CACHE_DEFAULT);
-    check_rows(MICA_CACHE_INT8);
+    check_rows(false, MICA_CACHE_DEFAULT);
+    check_rows(true, MICA_CACHE_DEFAULT);
+    check_rows(true, MICA_CACHE_INT8);
 }
 
 int main(void) {

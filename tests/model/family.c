@@ -256,12 +256,13 @@ static void test_late_windows(void **state) {
                    named);
 }
 
-/* Opens a copy of a case whose model_type is another, and in whose tensors' names `old` became
+/* Opens a copy of a case whose model_type is `other`, and in whose tensors' names `old` became
  * `new`, which is as long; NULL: none is another. */
-static void expect_nearest(const char *name, const char *type, const char *old, const char *new,
-                           const char *says) {
+static void expect_nearest_to(const char *other, const char *name, const char *type,
+                              const char *old, const char *new, const char *says) {
     char *from = test_format("\"model_type\": \"%s\"", type);
-    char *dir = fixture_copy(name, "config.json", from, "\"model_type\": \"zebra\"");
+    char *to = test_format("\"model_type\": \"%s\"", other);
+    char *dir = fixture_copy(name, "config.json", from, to);
     char *path = test_format("%s/model.safetensors", dir);
     size_t size;
     char *text = test_read_file(path, &size);
@@ -278,6 +279,12 @@ static void expect_nearest(const char *name, const char *type, const char *old, 
     free(text);
     free(path);
     free(from);
+    free(to);
+}
+
+static void expect_nearest(const char *name, const char *type, const char *old, const char *new,
+                           const char *says) {
+    expect_nearest_to("zebra", name, type, old, new, says);
 }
 
 static void test_nearest(void **state) {
@@ -291,6 +298,11 @@ static void test_nearest(void **state) {
     /* An encoder's layers have another name altogether. */
     expect_nearest("../families/deepseek_v3_hf", "deepseek_v3", "self_attn", "attention",
                    "the nearest that mica knows is deepseek_v3; ");
+    /* Tensors do not tell these apart. */
+    expect_nearest_to("granite9", "../families/granite_hf", "granite", NULL, NULL,
+                      "knows is granite, whose tensors these are, and those of ");
+    expect_nearest_to("glm4_moe", "../families/glm4_moe_lite_hf", "glm4_moe_lite", NULL, NULL,
+                      "knows is glm4_moe_lite, whose tensors these are");
 }
 
 static void test_tied_in_both_places(void **state) {

@@ -286,10 +286,70 @@ static void test_counted(void **state) {
     (void)state;
     check_sizes("counted");
 }
+/* A k of a run that is none, which results of a length of their own would hide. */
+static void test_k_of_a_run(void **state) {
+    (void)state;
+    static const int64_t ks[] = {-1, 1000};
+    char *onnx = test_format("%s/onnx/counted.onnx", test_cases_dir());
+    char *npz = test_format("%s/onnx/counted.npz", test_cases_dir());
+    mica_program *program = NULL;
+    mica_executable *executable = NULL;
+    mica_named_array *arrays = NULL;
+    mica_input inputs[MAX_PORTS] = {{0}};
+    mica_array results[MAX_PORTS];
+    size_t n;
+    must(mica_load_npz(npz, s, &arrays, &n));
+    must(mica_onnx_load(device, onnx, NULL, &program));
+    must(mica_executable_open(program, NULL, &executable));
+    size_t n_in = mica_program_param_count(program);
+    for (size_t at = 0; at < sizeof ks / sizeof *ks; at++) {
+        for (size_t i = 0; i < n_in; i++) {
+            mica_port port = {.struct_bytes = sizeof port};
+            must(mica_program_get_param(program, i, &port));
+            mica_array x = find(arrays, n, "in", port.name);
+            if (strcmp(port.name, "k") == 0)
+                x = mica_full(s, mica_array_shape(x), mica_array_ndim(x),
+                              mica_scalar(s, (double)ks[at], MICA_I64));
+            inputs[i] = (mica_input){.name = port.name, .array = x};
+        }
+        assert_int_equal(mica_executable_run(executable, inputs, n_in, s, results), MICA_EINVAL);
+        assert_non_null(strstr(mica_last_error(), "topk: k 0 is below 0, or above the length"));
+    }
+    mica_executable_close(&executable);
+    mica_program_close(&program);
+    mica_free(arrays);
+    free(npz);
+    free(onnx);
+}
+
 static void test_ends(void **state) {
     (void)state;
     check_sizes("ends");
     check_sizes("firsts");
+}
+/* Slices that count from the end in some runs, and pads by lengths. */
+static void test_backs(void **state) {
+    (void)state;
+    check_sizes("backs");
+    check_sizes("crossed");
+}
+/* One name of two inputs has two lengths in a run. */
+static void test_lengths_that_differ(void **state) {
+    (void)state;
+    char *onnx = test_format("%s/onnx/firsts.onnx", test_cases_dir());
+    mica_program *program = NULL;
+    mica_executable *executable = NULL;
+    mica_array results[MAX_PORTS];
+    const int64_t x = 4, w = 5;
+    must(mica_onnx_load(device, onnx, NULL, &program));
+    must(mica_executable_open(program, NULL, &executable));
+    const mica_input inputs[] = {{.name = "x", .array = mica_zeros(s, &x, 1, MICA_F32)},
+                                 {.name = "w", .array = mica_zeros(s, &w, 1, MICA_F32)}};
+    assert_int_equal(mica_executable_run(executable, inputs, 2, s, results), MICA_ESHAPE);
+    assert_string_equal(mica_last_error(), "executable: n is 4, and axis 0 of w, f32[5], has 5");
+    mica_executable_close(&executable);
+    mica_program_close(&program);
+    free(onnx);
 }
 /* Lengths by ratios in f32, and shapes of what is counted, as torchvision's detectors have them. */
 static void test_detector(void **state) {
@@ -298,6 +358,7 @@ static void test_detector(void **state) {
     check_sizes("signs");
     check_sizes("limits");
     check_sizes("regions");
+    check_sizes("more_counts");
 }
 static void test_peepholes(void **state) {
     (void)state;
@@ -339,6 +400,7 @@ static void test_cases(void **state) {
     check_network("maxpool_indices");
     check_network("model_function");
     check_network("signals");
+    check_network("stft_dft");
 }
 
 /* What is f64 loses digits: this is told. */
@@ -386,6 +448,51 @@ static void test_f64_within(void **state) {
     expect_note("f64_constant", "note numbers of f64 tensors are rounded to f32, of 24 bits");
 }
 
+/* Lengths that vary, of operators that other programs need numbers for. */
+static void test_any_size(void **state) {
+    (void)state;
+    check_sizes("any_size");
+}
+
+static size_t count_of(const char *text, const char *what) {
+    size_t count = 0;
+    for (const char *at = text; (at = strstr(at, what)); at++)
+        count++;
+    return count;
+}
+
+/* A fixture's program as text, to be freed by mica_free. */
+static char *text_of_program(const char *name) {
+    char *path = test_format("%s/onnx/%s.onnx", test_cases_dir(), name), *text = NULL;
+    mica_program *program = NULL;
+    must(mica_onnx_load(device, path, NULL, &program));
+    must(mica_program_print(program, &text));
+    mica_program_close(&program);
+    free(path);
+    return text;
+}
+
+/* Weights of few bits stay such: products read them, or rows of them. */
+static void test_packed(void **state) {
+    (void)state;
+    check_network("packed");
+    char *text = text_of_program("packed");
+    size_t products = count_of(text, "= quantized_matmul"), others = count_of(text, "= matmul");
+    if (products != 8 || others != 2)
+        fail_msg("%zu and %zu products in\n%s", products, others, text);
+    mica_free(text);
+}
+
+/* What moves elements moves integers. */
+static void test_moved(void **state) {
+    (void)state;
+    check_network("moved");
+    char *text = text_of_program("moved");
+    size_t roundings = count_of(text, "= round");
+    if (roundings != 9) fail_msg("%zu roundings in\n%s", roundings, text);
+    mica_free(text);
+}
+
 static void test_boxes(void **state) {
     (void)state;
     check_sizes("det_nms");
@@ -431,6 +538,23 @@ static void test_few_steps(void **state) {
     free(path);
 }
 
+/* What cuts, splits and joins images keeps their channels last, as convolutions have them. */
+static void test_channels(void **state) {
+    (void)state;
+    check_network("channels");
+    char *path = test_format("%s/onnx/channels.onnx", test_cases_dir()), *text = NULL;
+    mica_program *program = NULL;
+    must(mica_onnx_load(device, path, NULL, &program));
+    must(mica_program_print(program, &text));
+    size_t transposes = 0;
+    for (const char *at = text; (at = strstr(at, "= transpose")); at++)
+        transposes++;
+    if (transposes > 5) fail_msg("%zu transpositions in\n%s", transposes, text);
+    mica_free(text);
+    mica_program_close(&program);
+    free(path);
+}
+
 /* A convolution that something else reads, too, is computed once. */
 static void test_shared_convolution(void **state) {
     (void)state;
@@ -449,41 +573,27 @@ static void test_shared_convolution(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mlp),
-        cmocka_unit_test(test_cnn),
-        cmocka_unit_test(test_computed_shapes),
-        cmocka_unit_test(test_branches),
-        cmocka_unit_test(test_loops),
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_vision),
-        cmocka_unit_test(test_quantised),
-        cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_microsoft),
-        cmocka_unit_test(test_published),
-        cmocka_unit_test(test_recurrent),
-        cmocka_unit_test(test_data_outside),
-        cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_corners),
-        cmocka_unit_test(test_functions),
-        cmocka_unit_test(test_small_types),
-        cmocka_unit_test(test_sampling),
-        cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_linear_models),
-        cmocka_unit_test(test_sequences),
-        cmocka_unit_test(test_old_opsets),
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_fixed_inputs),
-        cmocka_unit_test(test_counted),
-        cmocka_unit_test(test_peepholes),
-        cmocka_unit_test(test_detector),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_boxes),
-        cmocka_unit_test(test_cases),
-        cmocka_unit_test(test_notes),
-        cmocka_unit_test(test_f64_within),
-        cmocka_unit_test(test_varied),
-        cmocka_unit_test(test_few_steps),
-        cmocka_unit_test(test_shared_convolution),
+        cmocka_unit_test(test_mlp),           cmocka_unit_test(test_channels),
+        cmocka_unit_test(test_cnn),           cmocka_unit_test(test_computed_shapes),
+        cmocka_unit_test(test_branches),      cmocka_unit_test(test_loops),
+        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_vision),
+        cmocka_unit_test(test_quantised),     cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_microsoft),     cmocka_unit_test(test_published),
+        cmocka_unit_test(test_recurrent),     cmocka_unit_test(test_data_outside),
+        cmocka_unit_test(test_halves),        cmocka_unit_test(test_corners),
+        cmocka_unit_test(test_functions),     cmocka_unit_test(test_small_types),
+        cmocka_unit_test(test_sampling),      cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_linear_models), cmocka_unit_test(test_sequences),
+        cmocka_unit_test(test_old_opsets),    cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_fixed_inputs),  cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_peepholes),     cmocka_unit_test(test_detector),
+        cmocka_unit_test(test_k_of_a_run),    cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_backs),         cmocka_unit_test(test_lengths_that_differ),
+        cmocka_unit_test(test_any_size),      cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_moved),         cmocka_unit_test(test_boxes),
+        cmocka_unit_test(test_cases),         cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_f64_within),    cmocka_unit_test(test_varied),
+        cmocka_unit_test(test_few_steps),     cmocka_unit_test(test_shared_convolution),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

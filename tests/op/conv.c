@@ -128,6 +128,14 @@ static void depthwise(void **state) {
     bench_close(&b);
 }
 
+/* Has the bits of `first`, unless that is NULL, which it frees. Returns its own, to be freed. */
+static float *expect_again(mica_scope *s, mica_array y, float *first) {
+    float *got = floats_of(s, y);
+    if (first) assert_memory_equal(got, first, (size_t)mica_array_size(y) * sizeof *got);
+    free(first);
+    return got;
+}
+
 /* Many places and channels, so that there are several blocks, tiles and ranges; few places and
  * long sums, which are added in parts: of taps, of a tap's channels, of copied windows; and what
  * is added to them. */
@@ -153,14 +161,72 @@ static void threads_change_nothing(void **state) {
                 mica_array want = mica_add(b.s, decomposed(b.s, conv), more);
                 expect_near(b.s, y, mica_maximum(b.s, want, mica_f32(b.s, 0)), 1e-5);
             }
-            float *got = floats_of(b.s, y);
-            if (first) assert_memory_equal(got, first, (size_t)mica_array_size(y) * sizeof *got);
-            free(first);
-            first = got;
+            first = expect_again(b.s, y, first);
             bench_close(&b);
         }
         free(first);
     }
+}
+
+/* Filters of 3 x 3, which many places compute by tiles: of any width, height and padding, with what
+ * follows them; each image has the bits that it has alone. */
+static void filters_of_three(void **state) {
+    (void)state;
+    static const struct {
+        int64_t x[4], n, lo[2], hi[2];
+    } all[] = {{{2, 15, 14, 17}, 37, {1, 1}, {1, 1}},
+               {{1, 13, 11, 16}, 16, {2, 0}, {0, 3}},
+               {{3, 12, 26, 33}, 130, {0, 1}, {0, 0}}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        float *first = NULL;
+        for (int threads = 1; threads < 5; threads++) {
+            bench b = bench_open_cpu(&(mica_device_options){.threads = threads});
+            const mica_conv_options o = {.padding_lo = {all[i].lo[0], all[i].lo[1]},
+                                         .padding_hi = {all[i].hi[0], all[i].hi[1]}};
+            mica_array x = noise(b.s, 1, MICA_F32, all[i].x, 4);
+            mica_array w = noise(b.s, 2, MICA_F32, SHAPE(all[i].n, 3, 3, all[i].x[3]));
+            mica_array conv = mica_conv_general(b.s, x, w, &o);
+            mica_array bias = noise(b.s, 3, MICA_F32, SHAPE(all[i].n));
+            mica_array more = noise(b.s, 4, MICA_F32, mica_array_shape(conv), 4);
+            mica_array y = mica_silu(b.s, mica_add(b.s, mica_add(b.s, conv, bias), more));
+            mica_array plain = mica_add(b.s, mica_add(b.s, decomposed(b.s, conv), bias), more);
+            expect_near(b.s, y, mica_silu(b.s, plain), 1e-5);
+            mica_array last = mica_slice_axis(b.s, x, 0, all[i].x[0] - 1, all[i].x[0]);
+            expect_same(b.s, mica_conv_general(b.s, last, w, &o),
+                        mica_slice_axis(b.s, conv, 0, all[i].x[0] - 1, all[i].x[0]));
+            first = expect_again(b.s, y, first);
+            bench_close(&b);
+        }
+        free(first);
+    }
+}
+
+/* What is not finite stays in the windows that have it, also where these are computed together. */
+static void windows_without_it_stay_finite(void **state) {
+    (void)state;
+    bench b = bench_open();
+    enum { SIDE = 14, C = 16, OUT = SIDE - 2 };
+    static const float bad[] = {INFINITY, -INFINITY, NAN};
+    mica_array x = noise(b.s, 1, MICA_F32, SHAPE(1, SIDE, SIDE, C));
+    mica_array w = noise(b.s, 2, MICA_F32, SHAPE(16, 3, 3, C));
+    float *want = floats_of(b.s, mica_conv_general(b.s, x, w, NULL)), *data = floats_of(b.s, x);
+    for (int at = 0; at < 16 * 3; at++) {
+        const int row = 4 + at % 4, column = 5 + at / 4 % 4, i = (row * SIDE + column) * C + at % C;
+        const float before = data[i];
+        data[i] = bad[at / 16];
+        x = mica_from_data(b.s, data, MICA_F32, SHAPE(1, SIDE, SIDE, C));
+        data[i] = before;
+        float *got = floats_of(b.s, mica_conv_general(b.s, x, w, NULL));
+        for (int k = 0; k < OUT * OUT * 16; k++) {
+            int y = k / 16 / OUT, z = k / 16 % OUT;
+            bool has = y <= row && row < y + 3 && z <= column && column < z + 3;
+            assert_true(has ? !isfinite(got[k]) : got[k] == want[k]);
+        }
+        free(got);
+    }
+    free(want);
+    free(data);
+    bench_close(&b);
 }
 
 static void empty_ones(void **state) {
@@ -175,6 +241,11 @@ static void empty_ones(void **state) {
     no_channels = mica_conv_general(b.s, mica_zeros(b.s, SHAPE(2, 5, 0), MICA_F32),
                                     mica_zeros(b.s, SHAPE(4, 3, 0), MICA_F32), NULL);
     expect_same(b.s, no_channels, mica_zeros(b.s, SHAPE(2, 3, 4), MICA_F32));
+    const mica_conv_options all_around = {.padding_lo = {2, 2}, .padding_hi = {2, 2}};
+    mica_array no_rows = mica_zeros(b.s, SHAPE(1, 0, 80, 16), MICA_F32); /* Winograd's */
+    mica_array nine = noise(b.s, 3, MICA_F32, SHAPE(16, 3, 3, 16));
+    expect_same(b.s, mica_conv_general(b.s, no_rows, nine, &all_around),
+                mica_zeros(b.s, SHAPE(1, 2, 82, 16), MICA_F32));
     mica_array x = noise(b.s, 2, MICA_F32, SHAPE(0, 5, 2)), dw;
     mica_array y = mica_conv_general(b.s, x, w, NULL);
     expect_shape(y, MICA_F32, SHAPE(0, 3, 4));
@@ -248,7 +319,9 @@ int main(void) {
         cmocka_unit_test(kernel_is_the_decomposition),
         cmocka_unit_test(depthwise),
         cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(filters_of_three),
         cmocka_unit_test(empty_ones),
+        cmocka_unit_test(windows_without_it_stay_finite),
         cmocka_unit_test(errors),
         cmocka_unit_test(kernels_larger_than_any_memory),
     };

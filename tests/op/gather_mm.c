@@ -19,11 +19,12 @@ static const mica_quant formats[] = {
 /* Matrices [EXPERTS, n, k] of a format, or of floats where it has no bits. */
 typedef struct weights {
     mica_quant quant;
-    bool fast, transpose;
+    int fast;
+    bool transpose;
     mica_array w[3];
 } weights;
 
-static weights quantized(bench *b, mica_quant quant, bool fast, bool transpose, uint64_t seed) {
+static weights quantized(bench *b, mica_quant quant, int fast, bool transpose, uint64_t seed) {
     weights w = {.quant = quant, .fast = fast, .transpose = transpose};
     mica_array x = noise(b->s, seed, MICA_BF16, SHAPE(EXPERTS, transpose ? N : K, K));
     if (mica_quantize(b->s, x, quant, &w.w[0], &w.w[1], &w.w[2]) != MICA_OK)
@@ -31,7 +32,7 @@ static weights quantized(bench *b, mica_quant quant, bool fast, bool transpose, 
     return w;
 }
 
-static weights floats(bench *b, mica_dtype dtype, bool fast, bool transpose, uint64_t seed) {
+static weights floats(bench *b, mica_dtype dtype, int fast, bool transpose, uint64_t seed) {
     weights w = {.fast = fast, .transpose = transpose};
     w.w[0] = noise(b->s, seed, dtype, SHAPE(EXPERTS, transpose ? N : K, K));
     return w;
@@ -108,8 +109,8 @@ static void each_place_is_a_matmul(void **state) {
     (void)state;
     for (int i = 0; i < FORMATS; i++) {
         bench b = bench_open();
-        for (int fast = 0; fast < 2; fast++) {
-            weights w = quantized(&b, formats[i], fast != 0, true, 1);
+        for (int fast = 0; fast < 3; fast++) {
+            weights w = quantized(&b, formats[i], fast, true, 1);
             check_picks(&b, &w, i % 2 ? MICA_BF16 : MICA_F32, 1);
             check_picks(&b, &w, i % 2 ? MICA_F32 : MICA_F16, 3);
         }
@@ -138,7 +139,7 @@ static void many_rows(void **state) {
     for (int i = 0; i < 3; i++) {
         bench b = bench_open();
         weights w = i == 2 ? floats(&b, MICA_BF16, true, true, 1)
-                           : quantized(&b, formats[2 + 6 * i], true, true, 1);
+                           : quantized(&b, formats[2 + 6 * i], 1 + i, true, 1);
         int32_t picks[] = {4, 4, 1, 4};
         mica_array x = noise(b.s, 3, MICA_F32, SHAPE(4, 300, K));
         mica_array y = gather(&b, &w, x, MICA_NONE, i32s(b.s, picks, SHAPE(4)));

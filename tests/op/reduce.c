@@ -204,6 +204,28 @@ static void shared_rows_agree(void **state) {
     free(x);
 }
 
+/* Sums over the first axes, and over those before the last, have the bits of the same sums where
+ * their elements are neighbours; by any number of threads. */
+static void sums_of_columns(void **state) {
+    (void)state;
+    static const int64_t shapes[][3] = {{1, 49, 1280}, {2, 1100, 24}, {3, 7, 16}, {1, 513, 130},
+                                        {2, 2, 65},    {1, 600, 17},  {2, 5, 3}};
+    if (!test_device_keeps_order()) skip(); /* it compares the cpu with itself */
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
+        for (int threads = 1; threads < 4; threads++) {
+            bench b = bench_open_cpu(&(mica_device_options){.threads = threads});
+            mica_array x = noise(b.s, shapes[k], 3, 5);
+            mica_array near =
+                mica_detach(b.s, mica_contiguous(b.s, mica_transpose(b.s, x, (int[]){0, 2, 1})));
+            expect_same(mica_sum(b.s, x, (int[]){1}, 1, false),
+                        mica_sum(b.s, near, (int[]){2}, 1, false));
+            near = mica_detach(b.s, mica_contiguous(b.s, mica_transpose(b.s, x, (int[]){2, 0, 1})));
+            expect_same(mica_sum(b.s, x, (int[]){0, 1}, 2, false),
+                        mica_sum(b.s, near, (int[]){1, 2}, 2, false));
+            bench_close(&b);
+        }
+}
+
 static void long_sums(void **state) {
     (void)state;
     bench b = bench_open();
@@ -348,6 +370,7 @@ int main(void) {
         cmocka_unit_test(argmax_finds_the_first),
         cmocka_unit_test(long_rows_are_shared),
         cmocka_unit_test(shared_rows_agree),
+        cmocka_unit_test(sums_of_columns),
         cmocka_unit_test(long_sums),
         cmocka_unit_test(spread),
         cmocka_unit_test(fused_agree),

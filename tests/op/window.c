@@ -287,12 +287,45 @@ static void each_allocation_fails(void **state) {
     bench_close(&b);
 }
 
+/* The largest and smallest of bytes are those of the same numbers as floats. */
+static void bytes_as_floats(void **state) {
+    (void)state;
+    bench b = bench_open();
+    const mica_window_options o = {.window = {1, 3, 2, 1},
+                                   .stride = {1, 2, 1, 1},
+                                   .padding_lo = {0, 1, 3, 0},
+                                   .padding_hi = {0, 1, 0, 0}};
+    static const mica_dtype dtypes[] = {MICA_U8, MICA_I8};
+    for (int k = 0; k < 8; k++) {
+        const mica_dtype dtype = dtypes[k & 1];
+        const mica_window_kind kind = k & 2 ? MICA_WINDOW_MAX : MICA_WINDOW_MIN;
+        mica_array x = noise(b.s, (uint64_t)k, MICA_F32, SHAPE(2, 7, 5, k & 4 ? 67 : 16));
+        x = mica_astype(b.s, mica_multiply(b.s, x, mica_f32(b.s, 200)), dtype);
+        mica_array y = mica_reduce_window(b.s, x, kind, &o);
+        mica_array want = mica_reduce_window(b.s, mica_astype(b.s, x, MICA_F32), kind, &o);
+        want = mica_astype(b.s, want, dtype);
+        const size_t n = mica_array_bytes(y);
+        uint8_t *bytes = malloc(2 * n);
+        assert_non_null(bytes);
+        assert_int_equal(mica_read(y, bytes, n), MICA_OK);
+        assert_int_equal(mica_read(want, bytes + n, n), MICA_OK);
+        assert_memory_equal(bytes, bytes + n, n);
+        free(bytes);
+    }
+    bench_close(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_option),     cmocka_unit_test(kernel_is_the_decomposition),
-        cmocka_unit_test(neutral_elements), cmocka_unit_test(corners_and_nan),
-        cmocka_unit_test(empty_ones),       cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(errors),           cmocka_unit_test(each_allocation_fails),
+        cmocka_unit_test(bytes_as_floats),
+        cmocka_unit_test(every_option),
+        cmocka_unit_test(kernel_is_the_decomposition),
+        cmocka_unit_test(neutral_elements),
+        cmocka_unit_test(corners_and_nan),
+        cmocka_unit_test(empty_ones),
+        cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(errors),
+        cmocka_unit_test(each_allocation_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TEXT "/v1/completions"
+#define COMPLETIONS "/v1/completions"
 #define ECHO "\"echo\": true, \"logprobs\": 0, \"max_tokens\": 0"
 
 /* A body of `count` prompts of `n` tokens, and more fields. Freed with free. */
@@ -37,7 +37,8 @@ static char *body_of(size_t count, size_t n, const char *fields) {
 static int begin(const mica_server *server, const char *body) {
     int fd = client_connect(server);
     assert_true(fd >= 0);
-    client_print(fd, "POST " TEXT " HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n",
+    client_print(fd,
+                 "POST " COMPLETIONS " HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n",
                  strlen(body));
     client_send(fd, body, strlen(body));
     return fd;
@@ -100,7 +101,7 @@ static void test_many(void **state) {
         fds[i] = begin(shared.server, body);
     client_wait_metric(shared.server, "mica_evaluations_waiting", CLIENTS - 1);
     assert_true(client_metric_now(shared.server, "mica_evaluations_running") == 1);
-    mc_json_doc *doc = client_json(shared.server, "POST", TEXT,
+    mc_json_doc *doc = client_json(shared.server, "POST", COMPLETIONS,
                                    "{\"prompt\": \"curl is\", \"max_tokens\": 4}", 200);
     mc_json_close(&doc);
     for (int i = 0; i < CLIENTS; i++) {
@@ -108,7 +109,8 @@ static void test_many(void **state) {
         close(fds[i]);
     }
     assert_true(client_files_back(files));
-    doc = client_json(shared.server, "POST", TEXT, "{\"prompt\": \"curl is\", " ECHO "}", 200);
+    doc =
+        client_json(shared.server, "POST", COMPLETIONS, "{\"prompt\": \"curl is\", " ECHO "}", 200);
     mc_json_close(&doc);
     free(body);
 }
@@ -123,7 +125,7 @@ static void test_timeout(void **state) {
     char *body = body_of(500, 1000, ECHO);
     assert_int_equal(mica_server_open(NULL, &server), MICA_OK);
     assert_int_equal(mica_server_add(server, "slow", shared.model, &options), MICA_OK);
-    client_refused(server, TEXT, body, 504, "timeout", "");
+    client_refused(server, COMPLETIONS, body, 504, "timeout", "");
     assert_true(
         client_metric_now(server, "mica_evaluations_total{kind=\"score\",end=\"timeout\"}") == 1);
     mica_server_close(&server);
@@ -135,8 +137,8 @@ static void check_refused(size_t count, size_t n, const char *fields, const char
     static const char done[] = "mica_evaluation_seconds_total{kind=\"score\"}";
     double before = client_metric_now(shared.server, done);
     char *body = body_of(count, n, fields);
-    client_refused(shared.server, TEXT, body, 400, "invalid_value", "echo");
-    answer a = client_ask(shared.server, "POST", TEXT, body);
+    client_refused(shared.server, COMPLETIONS, body, 400, "invalid_value", "echo");
+    answer a = client_ask(shared.server, "POST", COMPLETIONS, body);
     if (!strstr(a.body, numbers)) fail_msg("%s: %s", fields, a.body);
     assert_true(client_metric_now(shared.server, done) == before);
     answer_free(&a);
@@ -159,7 +161,7 @@ static void test_size(void **state) {
     char *body = body_of(1, 390,
                          "\"echo\": true, \"logprobs\": 20, \"n\": 128, \"max_tokens\": 0, "
                          "\"stream\": true");
-    client_refused(shared.server, TEXT, body, 400, "invalid_value", "stream");
+    client_refused(shared.server, COMPLETIONS, body, 400, "invalid_value", "stream");
     free(body);
 }
 
@@ -168,7 +170,7 @@ static void test_context(void **state) {
     (void)state;
     for (int logprobs = 0; logprobs < 2; logprobs++) {
         char *body = body_of(1, 2500, logprobs ? ECHO : "\"echo\": true, \"max_tokens\": 0");
-        client_refused(shared.server, TEXT, body, 400, "context_length_exceeded", "prompt");
+        client_refused(shared.server, COMPLETIONS, body, 400, "context_length_exceeded", "prompt");
         free(body);
     }
 }
@@ -211,7 +213,7 @@ static void test_whole(void **state) {
                                        "\"stream\": %s",
                                        n, stream ? "true" : "false");
             char *body = body_of(1, 10, fields);
-            answer a = client_ask(birds.server, "POST", TEXT, body);
+            answer a = client_ask(birds.server, "POST", COMPLETIONS, body);
             assert_int_equal(a.status, n > 100 && !stream ? 400 : 200);
             if (a.status == 400)
                 assert_non_null(strstr(a.body, "more than 1048576 log-probabilities"));

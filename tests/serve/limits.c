@@ -70,7 +70,7 @@ static void test_tokens(void **state) {
                 if (said < 1 || said > TOKENS) fail_msg("%s: %d tokens", body, (int)said);
             } else {
                 char *want = test_format("%s: 7 tokens are asked for; the limit of an answer here "
-                                         "is 6 ",
+                                         "is 6",
                                          apis[i].field);
                 mc_str text = text_at(root, apis[i].error);
                 char *got = test_format("%.*s", MC_STR_ARG(text));

@@ -15,7 +15,10 @@ void link_model(const char *root, const char *name, const char *from) {
         char *link = test_format("%s/%s", root, path),
              *to = test_format("%s/%s", from, files.names[i]);
         assert_int_equal(unlink(link), 0);
-        assert_int_equal(symlink(to, link), 0);
+        if (test_has_links())
+            assert_int_equal(symlink(to, link), 0);
+        else
+            test_copy_file(to, link);
         free(path);
         free(link);
         free(to);

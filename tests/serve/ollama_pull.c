@@ -144,9 +144,9 @@ static void test_not_allowed(void **state) {
     (void)state;
     fixture f = open_fixture(false);
     char *folder = NULL;
-    assert_int_equal(refused(&f, "POST", "/api/pull", MODEL, "--allow-downloads"), 403);
+    assert_int_equal(refused(&f, "POST", "/api/pull", MODEL, "does not allow downloads"), 403);
     assert_int_equal(hub_test_pull(&f.hub, "org/model", &folder), MICA_OK);
-    assert_int_equal(refused(&f, "DELETE", "/api/delete", MODEL, "--allow-downloads"), 403);
+    assert_int_equal(refused(&f, "DELETE", "/api/delete", MODEL, "does not allow downloads"), 403);
     hub_test_check_model(&f.hub, folder);
     close_fixture(&f);
 }

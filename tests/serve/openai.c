@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define CHAT "/v1/chat/completions"
-#define TEXT "/v1/completions"
+#define COMPLETIONS "/v1/completions"
 #define HELLO "\"messages\": [{\"role\": \"user\", \"content\": \"What is curl?\"}]"
 
 /* ---- what is expected ---- */
@@ -171,7 +171,7 @@ static void test_text(void **state) {
         if (!options.max_tokens) options.max_tokens = 16; /* as the API has it */
         expected *e = expect(false, "curl is", &options);
         char *body = test_format("{\"prompt\": \"curl is\", %s}", variants[i].fields);
-        mc_json_doc *doc = client_json(shared.server, "POST", TEXT, body, 200);
+        mc_json_doc *doc = client_json(shared.server, "POST", COMPLETIONS, body, 200);
         mc_json root = mc_json_root(doc), choice = at(mc_json_find(root, "choices"), 0);
         check_text(text_of(mc_json_find(choice, "text")), e);
         assert_true(mc_str_is(text_of(mc_json_find(choice, "finish_reason")), e->finish));
@@ -285,7 +285,7 @@ static void test_stream(void **state) {
     static const struct {
         const char *path, *prompt, *member, *inner;
     } kinds[] = {{CHAT, HELLO, "delta", "content"},
-                 {TEXT, "\"prompt\": \"curl is\"", "text", NULL}};
+                 {COMPLETIONS, "\"prompt\": \"curl is\"", "text", NULL}};
     for (size_t k = 0; k < 2; k++) {
         char texts[4][8192] = {""};
         size_t events;
@@ -326,7 +326,7 @@ static void test_comments(void **state) {
     for (int i = 0; i < 1500; i++)
         strcat(prompt, "curl ");
     strcat(prompt, "\"}");
-    answer a = client_ask(shared.server, "POST", TEXT, prompt);
+    answer a = client_ask(shared.server, "POST", COMPLETIONS, prompt);
     assert_int_equal(a.status, 200);
     size_t comments = 0;
     const char *first = strstr(a.body, "data: ");
@@ -343,7 +343,7 @@ static void test_comments(void **state) {
 static void test_prompts(void **state) {
     (void)state;
     static const char *const texts[] = {"curl is", "apache is", "What"};
-    mc_json_doc *doc = client_json(shared.server, "POST", TEXT,
+    mc_json_doc *doc = client_json(shared.server, "POST", COMPLETIONS,
                                    "{\"prompt\": [\"curl is\", \"apache is\", \"What\"], "
                                    "\"temperature\": 0, \"max_tokens\": 6, \"n\": 2}",
                                    200);
@@ -365,7 +365,7 @@ static void test_prompts(void **state) {
     char *body = test_format("{\"prompt\": [[%d, %d, %d], [%d, %d, %d]], \"temperature\": 0, "
                              "\"max_tokens\": 6, \"echo\": true}",
                              ids[0], ids[1], ids[2], ids[0], ids[1], ids[2]);
-    doc = client_json(shared.server, "POST", TEXT, body, 200);
+    doc = client_json(shared.server, "POST", COMPLETIONS, body, 200);
     choices = mc_json_find(mc_json_root(doc), "choices");
     for (size_t i = 0; i < 2; i++) {
         mc_str text = text_of(mc_json_find(at(choices, i), "text"));
@@ -389,7 +389,7 @@ static void test_scores(void **state) {
         char *body = test_format("{\"prompt\": \"%s\", \"echo\": true, \"logprobs\": 1, "
                                  "\"max_tokens\": %d, \"temperature\": 0}",
                                  text, max_tokens);
-        mc_json_doc *doc = client_json(shared.server, "POST", TEXT, body, 200);
+        mc_json_doc *doc = client_json(shared.server, "POST", COMPLETIONS, body, 200);
         mc_json choice = at(mc_json_find(mc_json_root(doc), "choices"), 0);
         mc_json logprobs = mc_json_find(choice, "logprobs");
         mc_json values = mc_json_find(logprobs, "token_logprobs");
@@ -434,7 +434,7 @@ static void test_too_much(void **state) {
         char *body = test_format("{\"prompt\": [%s], \"echo\": true, \"logprobs\": 20, \"n\": 64, "
                                  "\"max_tokens\": %d, \"stream\": true}",
                                  ids, max_tokens);
-        client_refused(shared.server, TEXT, body, 400, "invalid_value", "stream");
+        client_refused(shared.server, COMPLETIONS, body, 400, "invalid_value", "stream");
         free(body);
     }
     free(ids);
@@ -538,16 +538,17 @@ static void test_refused(void **state) {
         {CHAT, HELLO ", \"modalities\": [\"text\", \"audio\"]", "unsupported_value", "modalities"},
         {CHAT, HELLO ", \"audio\": {}", "unsupported_field", "audio"},
         {CHAT, HELLO ", \"reasoning_effort\": \"much\"", "invalid_type", "reasoning_effort"},
-        {TEXT, "\"prompt\": []", "invalid_value", "prompt"},
-        {TEXT, "\"prompt\": [\"a\", 1]", "invalid_type", "prompt"},
-        {TEXT, "\"prompt\": [1, \"a\"]", "invalid_value", "prompt"},
-        {TEXT, "\"prompt\": \"a\", \"suffix\": \"b\"", "unsupported_value", "suffix"},
-        {TEXT, "\"prompt\": \"a\", \"best_of\": 2", "unsupported_value", "best_of"},
-        {TEXT, "\"prompt\": \"a\", \"best_of\": 0", "invalid_value", "best_of"},
-        {TEXT, "\"prompt\": \"a\", \"n\": 3, \"best_of\": 2", "unsupported_value", "best_of"},
-        {TEXT, "\"prompt\": \"a\", \"logprobs\": -1", "invalid_value", "logprobs"},
-        {TEXT, "\"prompt\": \"a\", \"max_tokens\": 0", "invalid_value", "max_tokens"},
-        {TEXT, "\"prompt\": [\"a\", \"b\", \"c\"], \"n\": 1000", "invalid_value", "n"},
+        {COMPLETIONS, "\"prompt\": []", "invalid_value", "prompt"},
+        {COMPLETIONS, "\"prompt\": [\"a\", 1]", "invalid_type", "prompt"},
+        {COMPLETIONS, "\"prompt\": [1, \"a\"]", "invalid_value", "prompt"},
+        {COMPLETIONS, "\"prompt\": \"a\", \"suffix\": \"b\"", "unsupported_value", "suffix"},
+        {COMPLETIONS, "\"prompt\": \"a\", \"best_of\": 2", "unsupported_value", "best_of"},
+        {COMPLETIONS, "\"prompt\": \"a\", \"best_of\": 0", "invalid_value", "best_of"},
+        {COMPLETIONS, "\"prompt\": \"a\", \"n\": 3, \"best_of\": 2", "unsupported_value",
+         "best_of"},
+        {COMPLETIONS, "\"prompt\": \"a\", \"logprobs\": -1", "invalid_value", "logprobs"},
+        {COMPLETIONS, "\"prompt\": \"a\", \"max_tokens\": 0", "invalid_value", "max_tokens"},
+        {COMPLETIONS, "\"prompt\": [\"a\", \"b\", \"c\"], \"n\": 1000", "invalid_value", "n"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *body = test_format("{%s}", cases[i].fields);
@@ -584,9 +585,9 @@ static void test_context(void **state) {
         strcat(prompt, "curl ");
     size_t len = strlen(prompt);
     strcpy(prompt + len, "\"}");
-    client_refused(shared.server, TEXT, prompt, 400, "context_length_exceeded", "");
+    client_refused(shared.server, COMPLETIONS, prompt, 400, "context_length_exceeded", "");
     strcpy(prompt + len, "\", \"truncate\": true}");
-    mc_json_doc *doc = client_json(shared.server, "POST", TEXT, prompt, 200);
+    mc_json_doc *doc = client_json(shared.server, "POST", COMPLETIONS, prompt, 200);
     assert_true(int_of(find(mc_json_root(doc), "usage", "prompt_tokens")) <= 2048);
     mc_json_close(&doc);
     free(prompt);
@@ -649,7 +650,7 @@ static void test_metrics(void **state) {
 static int64_t cached_for(const mica_server *server, const char *key, const char *body) {
     int fd = client_connect(server);
     client_print(fd,
-                 "POST " TEXT " HTTP/1.1\r\nHost: localhost\r\nx-api-key: %s\r\n"
+                 "POST " COMPLETIONS " HTTP/1.1\r\nHost: localhost\r\nx-api-key: %s\r\n"
                  "Content-Length: %zu\r\n\r\n%s",
                  key, strlen(body), body);
     answer a = client_read(fd);

@@ -83,6 +83,7 @@ static void find(mica_device *device, const float *logits, size_t n, int64_t voc
     mica_scope *s;
     assert_int_equal(mica_scope_open(device, &s), MICA_OK);
     mica_array a = mc_largest_record(s, mica_from_data(s, logits, MICA_F32, shape, 3));
+    assert_int_equal(mica_eval(s, a), MICA_OK);
     if (mc_largest_read(a, largest, n) != MICA_OK) fail_msg("%s", mica_last_error());
     mica_scope_close(&s);
 }

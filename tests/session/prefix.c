@@ -1,6 +1,6 @@
 /* Prefixes that a pool keeps: which are found, that sessions which begin with them have the bits of
- * sessions that computed everything, and that they go when blocks are needed. The hashes are
- * compared with those of python-xxhash. */
+ * sessions that computed everything, and that they go when blocks are needed; and that events tell
+ * of all this. The hashes are compared with those of python-xxhash. */
 #include "model/fixture.h"
 
 #include "session/session.h"
@@ -265,6 +265,36 @@ static void recurrent_layers_go_on(void **state) {
     if (!getenv("MICA_FIXTURES")) assert_true(recurrent_families >= 8);
 }
 
+/* A prompt of whole blocks, read again and again: all but its last block is known, however its
+ * layers remember. */
+static void check_whole_blocks(const model_fixture *f) {
+    world w = {.f = *f, .random = 11};
+    const mc_kv_pool_options options = {.bytes = 1 << 26, .block = BLOCK, .keep = true};
+    int32_t ids[8 * BLOCK];
+    w.model = (mc_session_model){.lm = f->lm, .device = f->device};
+    must(mc_kv_pool_open(f->lm, f->device, &options, &w.model.pool));
+    for (int64_t blocks = 1; blocks <= 8 && w.model.pool->keeps; blocks++) {
+        make_text(&w, ids, blocks * BLOCK);
+        for (int time = 0; time < 3; time++) {
+            int64_t known, want = time ? (blocks - 1) * BLOCK : 0;
+            mc_session *session = open_session(&w.model);
+            const float *got = prompt(session, ids, blocks * BLOCK, &known);
+            compare(&w, ids, blocks * BLOCK, got, "a prompt of whole blocks");
+            if (known != want)
+                fail_msg("%s: %" PRId64 " blocks: %" PRId64 " tokens known", f->name, blocks,
+                         known);
+            mc_session_close(&session);
+        }
+    }
+    mc_kv_pool_close(&w.model.pool);
+}
+
+static void whole_blocks(void **state) {
+    (void)state;
+    if (!mc_prefix_available()) skip();
+    fixture_each(check_whole_blocks);
+}
+
 /* Snapshots have a share of the limit; the one used longest ago goes, and what needs it is computed
  * again. */
 static void few_snapshots(void **state) {
@@ -382,6 +412,84 @@ static void random_conversations(void **state) {
     }
 }
 
+/* ---- events ---- */
+
+/* What a reader of the events knows. */
+typedef struct reader {
+    world *w;
+    mc_prefix_hash hashes[200];
+    size_t count, stored, removed;
+} reader;
+
+static size_t place_of(const reader *r, mc_prefix_hash hash) {
+    size_t i = 0;
+    while (i < r->count && (r->hashes[i].low != hash.low || r->hashes[i].high != hash.high))
+        i++;
+    return i;
+}
+
+/* A block is told of once, after those before it. */
+static void on_stored(void *user, mc_prefix_hash hash, const mc_prefix_hash *before,
+                      const int32_t *ids, int64_t count) {
+    reader *r = user;
+    assert_int_equal(count, BLOCK);
+    if (before) assert_true(place_of(r, *before) < r->count);
+    mc_prefix_hash want = mc_prefix_next(before ? *before : mc_prefix_seed(""), ids, count);
+    assert_true(want.low == hash.low && want.high == hash.high);
+    assert_int_equal(place_of(r, hash), r->count);
+    assert_true(r->count < sizeof r->hashes / sizeof *r->hashes);
+    r->hashes[r->count++] = hash;
+    r->stored++;
+}
+
+static void on_removed(void *user, mc_prefix_hash hash) {
+    reader *r = user;
+    size_t i = place_of(r, hash);
+    assert_true(i < r->count);
+    r->hashes[i] = r->hashes[--r->count];
+    r->removed++;
+}
+
+/* How many of the first tokens of a text a reader would find, in whole blocks. */
+static int64_t found_by(const reader *r, const int32_t *ids, int64_t n) {
+    mc_prefix_hash hash = mc_prefix_seed("");
+    int64_t at = 0;
+    for (; at + BLOCK < n; at += BLOCK) {
+        hash = mc_prefix_next(hash, ids + at, BLOCK);
+        if (place_of(r, hash) == r->count) break;
+    }
+    return at;
+}
+
+/* A reader of the events knows before each prompt how much of it the pool has. */
+static void events_tell_what_is_known(void **state) {
+    (void)state;
+    enum { TEXTS = 4 };
+    static int32_t texts[TEXTS][400];
+    static reader r;
+    world w;
+    open_world(&w, "qwen3_tied", 12, 0);
+    r = (reader){.w = &w};
+    w.model.pool->events = (mc_kv_events){on_stored, on_removed, &r};
+    for (int i = 0; i < TEXTS; i++)
+        make_text(&w, texts[i], 400);
+    mc_session *session = open_session(&w.model);
+    for (int step = 0; step < (test_device_keeps_order() ? 40 : 10); step++) {
+        int32_t *text = texts[below(&w, TEXTS)], *other = texts[below(&w, TEXTS)];
+        int64_t n = 1 + below(&w, 200), known;
+        if (below(&w, 3) == 0) memcpy(other, text, (size_t)below(&w, n) * sizeof *text);
+        mc_session_reset(session);
+        int64_t want = found_by(&r, text, n);
+        (void)prompt(session, text, n, &known);
+        assert_int_equal(known, want);
+        assert_int_equal((int32_t)r.count, w.model.pool->prefixes.count);
+    }
+    if (test_device_keeps_order()) assert_true(r.stored > 20 && r.removed > 10);
+    mc_session_close(&session);
+    close_world(&w);
+    assert_int_equal(r.count, 0);
+}
+
 static world *failing;
 static int32_t failing_ids[200];
 
@@ -439,9 +547,11 @@ int main(void) {
         cmocka_unit_test(the_end_of_a_session_is_known),
         cmocka_unit_test(copies_become_one),
         cmocka_unit_test(recurrent_layers_go_on),
+        cmocka_unit_test(whole_blocks),
         cmocka_unit_test(few_snapshots),
         cmocka_unit_test(the_oldest_go_first),
         cmocka_unit_test(random_conversations),
+        cmocka_unit_test(events_tell_what_is_known),
         cmocka_unit_test(each_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -185,7 +185,14 @@ static void a_new_pool_knows_the_texts(void **state) {
     }
 }
 
-/* A pool that is too small takes the texts used last, and the beginnings of these first. */
+static void count_stored(void *user, mc_prefix_hash hash, const mc_prefix_hash *before,
+                         const int32_t *ids, int64_t count) {
+    (void)hash, (void)before, (void)ids, (void)count;
+    ++*(int *)user;
+}
+
+/* A pool that is too small takes the texts used last, and the beginnings of these first. Events
+ * tell of what came from a file when a text begins with it: its tokens are known then. */
 static void small_pools_take_the_latest(void **state) {
     (void)state;
     world w;
@@ -205,8 +212,12 @@ static void small_pools_take_the_latest(void **state) {
     assert_int_equal(expect_same(&w, "", two, 200), 192);
     mc_kv_pool_close(&w.model.pool);
     open_pool(&w, 20);
+    int stored = 0;
+    w.model.pool->events = (mc_kv_events){.stored = count_stored, .user = &stored};
     must(mc_prefix_file_load(&w.model, path, &tokens));
+    assert_int_equal(stored, 0);
     assert_int_equal(expect_same(&w, "", one, 300), 288);
+    assert_int_equal(stored, 288 / BLOCK);
     free(path);
     close_world(&w);
 }

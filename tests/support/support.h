@@ -56,6 +56,31 @@ bool test_process_lives(int64_t pid);
 /* How many entries a folder has, hidden ones too. */
 size_t test_count_entries(const char *dir);
 
+/* Descriptors or handles that this process has open; 0: the system does not tell. */
+size_t test_count_handles(void);
+
+/* Ends this process at once, as its killing from without does. */
+_Noreturn void test_die(void);
+
+/* Gives the signal of a pipe that nobody reads its own effect again, where there is such. */
+void test_restore_signals(void);
+
+/* Whether a user may make symbolic links here, as mica's cache has them. */
+bool test_has_links(void);
+
+/* Makes a FIFO; false: the system has none in folders. */
+bool test_make_fifo(const char *path);
+
+/* Limits the length of files that this process writes, and 0 lifts that again; false: the system
+ * does not. */
+bool test_limit_file_bytes(uint64_t bytes);
+
+/* The arguments of main in UTF-8, which on Windows they are not. */
+char **test_utf8_arguments(char **argv);
+
+/* From here on standard streams take bytes as they are, on Windows, too. */
+void test_set_binary(void);
+
 /* A file's bytes and, in *size where size is not NULL, their number; a NUL follows them, so that a
  * text can be used as a string. The caller frees it with free(). */
 char *test_read_file(const char *path, size_t *size);

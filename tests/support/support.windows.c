@@ -3,6 +3,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <io.h>
 #include <process.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WIN32_LEAN_AND_MEAN /* without sockets */
-#include <windows.h>
+#include "base/windows/posix.h"
+
+#include <shellapi.h>
 
 bool test_process_lives(int64_t pid) {
     HANDLE process = OpenProcess(SYNCHRONIZE, FALSE, (DWORD)pid);
@@ -19,6 +22,49 @@ bool test_process_lives(int64_t pid) {
     if (process) CloseHandle(process);
     return lives;
 }
+
+size_t test_count_handles(void) {
+    DWORD count = 0;
+    return GetProcessHandleCount(GetCurrentProcess(), &count) ? count : 0;
+}
+
+bool test_has_links(void) {
+    return false;
+}
+
+bool test_make_fifo(const char *path) {
+    (void)path;
+    return false;
+}
+
+bool test_limit_file_bytes(uint64_t bytes) {
+    (void)bytes;
+    return false;
+}
+
+char **test_utf8_arguments(char **argv) {
+    int count = 0;
+    wchar_t **wide = CommandLineToArgvW(GetCommandLineW(), &count);
+    char **all = calloc((size_t)count + 1, sizeof *all);
+    (void)argv;
+    assert_true(wide && all);
+    for (int i = 0; i < count; i++)
+        assert_non_null(all[i] = mc_utf8_of(wide[i]));
+    LocalFree(wide);
+    return all;
+}
+
+void test_set_binary(void) {
+    for (int fd = 0; fd <= 2; fd++)
+        _setmode(fd, _O_BINARY);
+}
+
+void test_die(void) {
+    TerminateProcess(GetCurrentProcess(), 1);
+    abort();
+}
+
+void test_restore_signals(void) {}
 
 bool test_spawn_tells(void) {
     return true;

@@ -131,7 +131,9 @@ static mica_status bind(witness *w, const job *j, uint32_t n, mc_binding *args) 
         if (!j->args[i]) continue;
         block *b = block_of(j->args[i]->address);
         MC_TRY(write_to(w, b, &data)); /* nobody writes an array without elements */
-        args[i] = (mc_binding){b->inner, b->inner->address, b->offset + j->offsets[i], false};
+        args[i] = (mc_binding){.storage = b->inner,
+                               .address = b->inner->address,
+                               .offset_bytes = b->offset + j->offsets[i]};
         if (j->taken[i])
             *b = (block){.bytes = b->bytes};
         else

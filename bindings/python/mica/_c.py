@@ -269,6 +269,8 @@ class mica_model_options(Structure):
     cancel: Any
     chat_template: Any
     group: Any
+    tensor_parallel: int
+    pipeline_parallel: int
 
 
 class mica_model_info(Structure):
@@ -564,6 +566,7 @@ class mica_program_memory(Structure):
     result_bytes: int
     argument_bytes: int
     constant_bytes: int
+    prepared_bytes: int
 
 
 class mica_named_array(Structure):
@@ -943,6 +946,9 @@ class mica_server_options(Structure):
     comment_seconds: int
     log: Any
     log_user: Any
+    kv_events: Any
+    kv_events_replay: Any
+    kv_events_topic: Any
 
 
 class mica_serving_options(Structure):
@@ -1269,6 +1275,7 @@ class mica_tune_options(Structure):
     source_user: Any
     loss_fn: Any
     loss_user: Any
+    group: Any
 
 
 class mica_tune_result(Structure):
@@ -1362,6 +1369,8 @@ mica_model_options._fields_ = [
     ("cancel", c_void_p),
     ("chat_template", c_char_p),
     ("group", c_void_p),
+    ("tensor_parallel", c_int),
+    ("pipeline_parallel", c_int),
 ]
 mica_model_info._fields_ = [
     ("struct_bytes", c_size_t),
@@ -1628,6 +1637,7 @@ mica_program_memory._fields_ = [
     ("result_bytes", c_uint64),
     ("argument_bytes", c_uint64),
     ("constant_bytes", c_uint64),
+    ("prepared_bytes", c_uint64),
 ]
 mica_named_array._fields_ = [
     ("name", c_char_p),
@@ -1967,6 +1977,9 @@ mica_server_options._fields_ = [
     ("comment_seconds", c_int),
     ("log", mica_server_log),
     ("log_user", c_void_p),
+    ("kv_events", c_char_p),
+    ("kv_events_replay", c_char_p),
+    ("kv_events_topic", c_char_p),
 ]
 mica_serving_options._fields_ = [
     ("struct_bytes", c_size_t),
@@ -2263,6 +2276,7 @@ mica_tune_options._fields_ = [
     ("source_user", c_void_p),
     ("loss_fn", mica_compile_fn),
     ("loss_user", c_void_p),
+    ("group", c_void_p),
 ]
 mica_tune_result._fields_ = [
     ("struct_bytes", c_size_t),
@@ -2899,6 +2913,7 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "mica_server_open": (c_int, POINTER(mica_server_options), POINTER(c_void_p)),
     "mica_server_add": (c_int, c_void_p, c_char_p, c_void_p, POINTER(mica_serving_options)),
     "mica_server_load": (c_int, c_void_p, POINTER(mica_loading_options)),
+    "mica_server_follow": (c_int, POINTER(mica_loading_options)),
     "mica_server_address": (c_char_p, c_void_p),
     "mica_server_run": (c_int, c_void_p),
     "mica_server_stop": (None, c_void_p),

@@ -48,10 +48,12 @@ static bool begin(DIR *dir) {
     if (pattern)
         dir->find = FindFirstFileExW(pattern, FindExInfoBasic, &dir->next, FindExSearchNameMatch,
                                      NULL, FIND_FIRST_EX_LARGE_FETCH);
-    if (pattern && dir->find == INVALID_HANDLE_VALUE) mc_set_errno(GetLastError());
+    DWORD error = dir->find == INVALID_HANDLE_VALUE ? GetLastError() : ERROR_SUCCESS;
+    dir->ended = pattern && error == ERROR_FILE_NOT_FOUND; /* an empty disk: not even "." */
+    if (pattern && error != ERROR_SUCCESS && !dir->ended) mc_set_errno(error);
     free(pattern);
     dir->ready = dir->find != INVALID_HANDLE_VALUE;
-    return dir->ready;
+    return dir->ready || dir->ended;
 }
 
 /* Takes the path. */
@@ -90,7 +92,8 @@ static void end(DIR *dir) {
 }
 
 struct dirent *readdir(DIR *dir) {
-    if (dir->ended || (dir->find == INVALID_HANDLE_VALUE && !begin(dir))) return NULL;
+    if (!dir->ended && dir->find == INVALID_HANDLE_VALUE && !begin(dir)) return NULL;
+    if (dir->ended) return NULL;
     if (!dir->ready && !FindNextFileW(dir->find, &dir->next)) {
         if (GetLastError() != ERROR_NO_MORE_FILES) mc_set_errno(GetLastError());
         dir->ended = true;
@@ -154,10 +157,8 @@ static void keep_error(void) {
 
 void *dlopen(const char *path, int mode) {
     (void)mode;
-    wchar_t *wide = mc_utf16(path);
-    bool has_folder = strpbrk(path, "/\\") != NULL;
-    for (wchar_t *at = wide; at && *at; at++)
-        if (*at == L'/') *at = L'\\';
+    bool has_folder = strpbrk(path, "/\\") != NULL; /* one without is not looked for everywhere */
+    wchar_t *wide = has_folder ? mc_utf16_path(path) : mc_utf16(path);
     HMODULE library = NULL;
     if (wide)
         library = LoadLibraryExW(wide, NULL,

@@ -44,7 +44,7 @@ static DWORD rights_of(int flags) {
     case _O_RDONLY:
         return GENERIC_READ;
     case _O_WRONLY:
-        return GENERIC_WRITE | (flags & _O_APPEND ? 0 : FILE_READ_ATTRIBUTES);
+        return GENERIC_WRITE | FILE_READ_ATTRIBUTES;
     default:
         return GENERIC_READ | GENERIC_WRITE;
     }
@@ -64,7 +64,8 @@ static bool is_allowed(HANDLE file, int flags) {
         GetFileInformationByHandleEx(file, FileAttributeTagInfo, &info, sizeof info)) {
         folder = (info.FileAttributes & FILE_ATTRIBUTE_DIRECTORY) != 0;
         link = (info.FileAttributes & FILE_ATTRIBUTE_REPARSE_POINT) != 0 &&
-               info.ReparseTag == IO_REPARSE_TAG_SYMLINK;
+               (info.ReparseTag == IO_REPARSE_TAG_SYMLINK ||
+                info.ReparseTag == IO_REPARSE_TAG_MOUNT_POINT);
     }
     if (link && flags & O_NOFOLLOW)
         errno = ELOOP;
@@ -77,7 +78,15 @@ static bool is_allowed(HANDLE file, int flags) {
     return false;
 }
 
+/* "/dev/fd/N" is that descriptor once more. */
+static int find_number(const char *path) {
+    int fd, end = 0;
+    return sscanf(path, "/dev/fd/%9d%n", &fd, &end) == 1 && !path[end] ? fd : -1;
+}
+
 int open(const char *path, int flags, ...) {
+    int number = find_number(path);
+    if (number >= 0) return fcntl(number, F_DUPFD_CLOEXEC, 0);
     wchar_t *wide = mc_utf16_path(path);
     if (!wide) return -1;
     DWORD attributes = FILE_FLAG_BACKUP_SEMANTICS | FILE_ATTRIBUTE_NORMAL |
@@ -129,7 +138,7 @@ int faccessat(int at, const char *path, int mode, int flags) {
 }
 
 ssize_t read(int fd, void *bytes, size_t n) {
-    if (fd >= MC_SOCKET) return mc_posix_recv(fd, bytes, n);
+    if (fd >= MC_SOCKET) return mc_posix_recv(fd, bytes, n, 0);
     return _read(fd, bytes, n < INT_MAX ? (unsigned)n : INT_MAX);
 }
 
@@ -151,7 +160,7 @@ ssize_t pread(int fd, void *bytes, size_t n, off_t at) {
 }
 
 int ftruncate(int fd, off_t bytes) {
-    int error = _chsize_s(fd, bytes);
+    int error = mc_handle_of(fd) == INVALID_HANDLE_VALUE ? EBADF : _chsize_s(fd, bytes);
     if (error) errno = error;
     return error ? -1 : 0;
 }
@@ -174,16 +183,37 @@ int isatty(int fd) {
     return file != INVALID_HANDLE_VALUE && GetConsoleMode(file, &mode);
 }
 
+/* The rights of what is this user's alone, as text. */
+enum { MAX_RIGHTS = 256 };
+static bool find_own_rights(wchar_t *text) {
+    union {
+        TOKEN_USER user;
+        BYTE bytes[sizeof(TOKEN_USER) + SECURITY_MAX_SID_SIZE];
+    } of;
+    HANDLE token;
+    DWORD n;
+    wchar_t *sid = NULL;
+    if (!OpenProcessToken(GetCurrentProcess(), TOKEN_QUERY, &token)) return false;
+    bool found = GetTokenInformation(token, TokenUser, &of, sizeof of, &n) &&
+                 ConvertSidToStringSidW(of.user.User.Sid, &sid);
+    DWORD error = GetLastError();
+    CloseHandle(token);
+    if (found) swprintf(text, MAX_RIGHTS, L"D:P(A;;FA;;;%ls)", sid);
+    LocalFree(sid);
+    SetLastError(error);
+    return found;
+}
+
 /* A new file is its folder's, for whom the folder is. 0600 is the user's alone. */
 int fchmod(int fd, mode_t mode) {
-    static const wchar_t own[] = L"D:P(A;;FA;;;OW)";
+    wchar_t own[MAX_RIGHTS];
     PSECURITY_DESCRIPTOR only = NULL;
     if (mode & 0077) return 0;
     HANDLE file = mc_handle_of(fd);
     if (file == INVALID_HANDLE_VALUE) return -1;
     HANDLE again = ReOpenFile(file, WRITE_DAC, SHARED, 0);
     bool set =
-        again != INVALID_HANDLE_VALUE &&
+        again != INVALID_HANDLE_VALUE && find_own_rights(own) &&
         ConvertStringSecurityDescriptorToSecurityDescriptorW(own, SDDL_REVISION_1, &only, NULL) &&
         SetKernelObjectSecurity(again, DACL_SECURITY_INFORMATION, only);
     DWORD error = GetLastError();
@@ -238,8 +268,10 @@ static int lock_folder(int fd, const BY_HANDLE_FILE_INFORMATION *info) {
     while (at < MAX_FOLDER_LOCKS && folder_locks[at].name)
         at++;
     HANDLE made = at < MAX_FOLDER_LOCKS ? CreateMutexW(NULL, FALSE, name) : NULL;
-    bool taken = made && GetLastError() == ERROR_ALREADY_EXISTS;
-    if (taken) CloseHandle(made);
+    DWORD error = at < MAX_FOLDER_LOCKS ? GetLastError() : ERROR_TOO_MANY_OPEN_FILES;
+    bool taken = made ? error == ERROR_ALREADY_EXISTS
+                      : error == ERROR_ACCESS_DENIED; /* an administrator has it */
+    if (made && taken) CloseHandle(made);
     if (made && !taken) {
         folder_locks[at].fd = fd;
         folder_locks[at].name = made;
@@ -302,6 +334,8 @@ int poll(struct pollfd *fds, unsigned n, int timeout_ms) {
         int ready = sockets > 0 ? mc_socket_poll(fds, n, 0) : 0;
         for (unsigned i = 0; i < n; i++) {
             if (fds[i].fd >= MC_SOCKET) continue;
+            fds[i].revents = 0;
+            if (fds[i].fd < 0) continue; /* left out, as POSIX has it */
             HANDLE file = mc_handle_of(fds[i].fd);
             bool now = file == INVALID_HANDLE_VALUE || is_ready(file);
             fds[i].revents = now ? POLLIN : 0;
@@ -333,10 +367,4 @@ FILE *fopen(const char *path, const char *mode) {
     FILE *file = _fdopen(fd, plain);
     if (!file) _close(fd);
     return file;
-}
-
-FILE *open_memstream(char **text, size_t *bytes) {
-    (void)text, (void)bytes;
-    errno = ENOTSUP;
-    return NULL;
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +16,45 @@ enum {
     SHORT_PATH = 240
 }; /* longer ones need a prefix: MAX_PATH is 260, and folders have 12 less */
 
-/* "\\.\NUL": what Windows makes of names that belong to devices, in whatever folder. */
-static bool is_device(const wchar_t *full) {
-    return wcsncmp(full, L"\\\\.\\", 4) == 0;
+static bool is_slash(wchar_t c) {
+    return c == L'/' || c == L'\\';
+}
+
+/* Whether a name, of which n characters count, is a device's: in whatever folder, and with whatever
+ * follows a dot. Versions of Windows differ in these, so that none is left to them. */
+static bool is_device(const wchar_t *name, size_t n) {
+    static const wchar_t *const whole[] = {L"CON", L"PRN", L"AUX", L"NUL", L"CONIN$", L"CONOUT$"};
+    static const wchar_t digits[] = L"0123456789\xB9\xB2\xB3"; /* superscripts count */
+    size_t base = 0;
+    while (base < n && name[base] != L'.')
+        base++;
+    while (base > 0 && name[base - 1] == L' ')
+        base--;
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        if (wcslen(whole[i]) == base && _wcsnicmp(name, whole[i], base) == 0) return true;
+    return base == 4 && (_wcsnicmp(name, L"COM", 3) == 0 || _wcsnicmp(name, L"LPT", 3) == 0) &&
+           wcschr(digits, name[3]) != NULL;
+}
+
+/* An errno for a path with a name that Windows would take for another one; 0: there is none. It
+ * drops dots and blanks at the end, and what follows a colon is another stream of the same file. */
+static int refuse(const wchar_t *path) {
+    bool prefixed = is_slash(path[0]) && is_slash(path[1]) && path[2] == L'?' && is_slash(path[3]);
+    if (prefixed) path += 4;
+    if (path[0] && path[1] == L':') path += 2;
+    while (*path) {
+        size_t n = 0;
+        bool stream = false;
+        for (; path[n] && !is_slash(path[n]); n++)
+            stream = stream || path[n] == L':';
+        bool dots = n <= 2 && wcsncmp(path, L"..", n) == 0; /* or nothing */
+        if (is_device(path, n)) return EINVAL;
+        if (!dots && (path[n - 1] == L'.' || path[n - 1] == L' ' || stream)) return ENOENT;
+        path += n;
+        while (is_slash(*path))
+            path++;
+    }
+    return 0;
 }
 
 /* A full path, with the prefix that allows any length. Frees `full`. */
@@ -43,16 +80,19 @@ wchar_t *mc_utf16_path(const char *path) {
         return NULL;
     }
     wchar_t *given = mc_utf16(path), *full = NULL;
-    DWORD n = given ? GetFullPathNameW(given, 0, NULL, NULL) : 0;
+    if (!given) return NULL;
+    int error = refuse(given);
+    DWORD n = error ? 0 : GetFullPathNameW(given, 0, NULL, NULL);
     if (n > 0) full = malloc(n * sizeof *full);
-    if (full && GetFullPathNameW(given, n, full, NULL) >= n) full[0] = L'\0';
+    if (n > 0 && !full) error = ENOMEM;
+    if (full && GetFullPathNameW(given, n, full, NULL) >= n) error = EAGAIN; /* a folder changed */
+    if (full && wcsncmp(full, L"\\\\.\\", 4) == 0) error = EINVAL;
+    if (!full && !error) error = ENOENT;
     free(given);
-    if (full && (is_device(full) || !full[0])) {
-        free(full);
-        errno = EINVAL;
-        return NULL;
-    }
-    return full ? make_long(full) : NULL;
+    if (!error) return make_long(full);
+    free(full);
+    errno = error;
+    return NULL;
 }
 
 /* ---- what a path leads to ---- */
@@ -116,26 +156,40 @@ int stat(const char *path, struct stat *info) {
     return look(path, info, 0);
 }
 
-/* The text of a symbolic link; NULL: there is none. Freed with free. */
+typedef union reparse {
+    BYTE bytes[MAXIMUM_REPARSE_DATA_BUFFER_SIZE];
+    struct {
+        DWORD tag;
+        WORD bytes, unused;
+        WORD name_at, name_bytes, print_at, print_bytes;
+        wchar_t rest[]; /* of a symbolic link flags, then both texts; of a junction the texts */
+    } link;
+} reparse;
+
+/* The text of a symbolic link, or of a junction, which is one to a folder; NULL: it is neither. */
+static wchar_t *copy_link(const reparse *got, size_t bytes) {
+    bool symbolic = got->link.tag == IO_REPARSE_TAG_SYMLINK;
+    if (!symbolic && got->link.tag != IO_REPARSE_TAG_MOUNT_POINT) return NULL;
+    bool printed = got->link.print_bytes > 0;
+    size_t n = printed ? got->link.print_bytes : got->link.name_bytes;
+    size_t at = offsetof(reparse, link.rest) + (symbolic ? sizeof(DWORD) : 0) +
+                (printed ? got->link.print_at : got->link.name_at);
+    wchar_t *text = at + n <= bytes ? calloc(n / sizeof *text + 1, sizeof *text) : NULL;
+    if (text) memcpy(text, got->bytes + at, n);
+    if (text && wcsncmp(text, L"\\??\\", 4) == 0)
+        memmove(text, text + 4, (wcslen(text) - 3) * sizeof *text);
+    return text;
+}
+
+/* The same of a path. Freed with free. */
 static wchar_t *read_link(const wchar_t *path) {
-    union {
-        BYTE bytes[MAXIMUM_REPARSE_DATA_BUFFER_SIZE];
-        struct {
-            DWORD tag;
-            WORD bytes, unused;
-            WORD name_at, name_bytes, print_at, print_bytes;
-            DWORD flags;
-            wchar_t text[1];
-        } link;
-    } *got = malloc(sizeof *got);
+    reparse *got = malloc(sizeof *got);
     HANDLE file = open_to_look(path, FILE_FLAG_OPEN_REPARSE_POINT);
     DWORD n;
     wchar_t *text = NULL;
     if (got && file != INVALID_HANDLE_VALUE &&
-        DeviceIoControl(file, FSCTL_GET_REPARSE_POINT, NULL, 0, got, sizeof *got, &n, NULL) &&
-        got->link.tag == IO_REPARSE_TAG_SYMLINK &&
-        (text = calloc(got->link.print_bytes / sizeof *text + 1, sizeof *text)))
-        memcpy(text, (const BYTE *)got->link.text + got->link.print_at, got->link.print_bytes);
+        DeviceIoControl(file, FSCTL_GET_REPARSE_POINT, NULL, 0, got, sizeof *got, &n, NULL))
+        text = copy_link(got, n);
     if (file != INVALID_HANDLE_VALUE) CloseHandle(file);
     free(got);
     return text;
@@ -203,6 +257,10 @@ int access(const char *path, int mode) {
     struct stat info;
     if (stat(path, &info) != 0) return -1;
     if (!(mode & W_OK) || S_ISCHR(info.st_mode)) return 0;
+    if (S_ISREG(info.st_mode) && !(info.st_mode & 0222)) { /* whom Wine runs as may write to it */
+        errno = EACCES;
+        return -1;
+    }
     wchar_t *wide = mc_utf16_path(path);
     if (!wide) return -1;
     HANDLE file = CreateFileW(wide, S_ISDIR(info.st_mode) ? FILE_ADD_FILE : GENERIC_WRITE,
@@ -265,9 +323,13 @@ int rmdir(const char *path) {
     return gone ? 0 : mc_set_errno(error);
 }
 
-/* After DeleteFileW has failed: POSIX asks for the rights of the folder alone. */
-static bool delete_read_only(const wchar_t *path) {
+/* After DeleteFileW has failed: POSIX asks for the rights of the folder alone. A link to a folder
+ * is removed as a folder, which leaves what it leads to. */
+static bool delete_otherwise(const wchar_t *path) {
     DWORD error = GetLastError(), flags = GetFileAttributesW(path);
+    DWORD link = FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT;
+    if (flags != INVALID_FILE_ATTRIBUTES && (flags & link) == link && RemoveDirectoryW(path))
+        return true;
     if (flags != INVALID_FILE_ATTRIBUTES && flags & FILE_ATTRIBUTE_READONLY &&
         SetFileAttributesW(path, flags & ~(DWORD)FILE_ATTRIBUTE_READONLY)) {
         if (DeleteFileW(path)) return true;
@@ -280,7 +342,7 @@ static bool delete_read_only(const wchar_t *path) {
 int unlink(const char *path) {
     wchar_t *wide = mc_utf16_path(path);
     if (!wide) return -1;
-    bool gone = DeleteFileW(wide) || delete_read_only(wide);
+    bool gone = DeleteFileW(wide) || delete_otherwise(wide);
     DWORD error = GetLastError();
     free(wide);
     return gone ? 0 : mc_set_errno(error);
@@ -293,7 +355,7 @@ int remove(const char *path) {
 
 /* Replaces a file that others have open, as POSIX does, from Windows 10 1809 on. */
 static bool rename_posix(const wchar_t *from, const wchar_t *to) {
-    enum { REPLACE = 1, POSIX_SEMANTICS = 2, INFO_EX = 22 };
+    enum { REPLACE = 1, POSIX_SEMANTICS = 2, IGNORE_READONLY = 64, INFO_EX = 22 };
     typedef struct rename_info {
         DWORD flags;
         HANDLE root;
@@ -307,7 +369,7 @@ static bool rename_posix(const wchar_t *from, const wchar_t *to) {
         OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT, NULL);
     bool done = false;
     if (info && file != INVALID_HANDLE_VALUE) {
-        info->flags = REPLACE | POSIX_SEMANTICS;
+        info->flags = REPLACE | POSIX_SEMANTICS | IGNORE_READONLY;
         info->bytes = (DWORD)bytes;
         memcpy(info->name, to, bytes);
         done = SetFileInformationByHandle(file, INFO_EX, info, (DWORD)(sizeof *info + bytes));
@@ -332,7 +394,7 @@ static bool rename_around(const wchar_t *from, const wchar_t *to) {
         done = false;
         (void)MoveFileExW(aside, to, MOVEFILE_WRITE_THROUGH);
     }
-    if (done) (void)DeleteFileW(aside);
+    if (done && !DeleteFileW(aside)) (void)delete_otherwise(aside);
     free(aside);
     return done;
 }
@@ -342,15 +404,19 @@ int rename(const char *from, const char *to) {
     struct stat info, there;
     if (lstat(from, &info) != 0) return -1;
     bool taken = lstat(to, &there) == 0;
-    if (S_ISDIR(info.st_mode) && taken && S_ISDIR(there.st_mode) && rmdir(to) != 0) return -1;
+    bool itself = taken && info.st_dev == there.st_dev && info.st_ino == there.st_ino;
+    if (S_ISDIR(info.st_mode) && taken && !itself && S_ISDIR(there.st_mode) && rmdir(to) != 0)
+        return -1;
     wchar_t *old = mc_utf16_path(from), *new = old ? mc_utf16_path(to) : NULL;
     bool ready = new != NULL, done = ready &&rename_posix(old, new);
     DWORD error = ERROR_SUCCESS;
     if (ready && !done) {
         done = MoveFileExW(old, new, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH);
         error = GetLastError();
-        bool open = error == ERROR_ACCESS_DENIED || error == ERROR_SHARING_VIOLATION;
-        if (!done && open && taken && S_ISREG(there.st_mode)) done = rename_around(old, new);
+        bool held = error == ERROR_ACCESS_DENIED || error == ERROR_SHARING_VIOLATION ||
+                    error == ERROR_USER_MAPPED_FILE;
+        if (!done && held && taken && !itself && S_ISREG(there.st_mode))
+            done = rename_around(old, new);
     }
     free(old);
     free(new);

@@ -36,6 +36,7 @@ static int fail(void) {
     static const struct {
         int windows, posix;
     } rows[] = {{WSAEWOULDBLOCK, EWOULDBLOCK},
+                {WSAETIMEDOUT, EWOULDBLOCK},
                 {WSAEINTR, EINTR},
                 {WSAECONNABORTED, ECONNABORTED},
                 {WSAECONNRESET, ECONNRESET},
@@ -97,8 +98,8 @@ ssize_t mc_posix_send(int fd, const void *data, size_t bytes) {
     return n >= 0 ? n : fail();
 }
 
-ssize_t mc_posix_recv(int fd, void *data, size_t bytes) {
-    int n = recv(socket_of(fd), data, bytes < INT_MAX ? (int)bytes : INT_MAX, 0);
+ssize_t mc_posix_recv(int fd, void *data, size_t bytes, int flags) {
+    int n = recv(socket_of(fd), data, bytes < INT_MAX ? (int)bytes : INT_MAX, flags);
     return n >= 0 ? n : fail();
 }
 
@@ -109,6 +110,15 @@ int mc_posix_shutdown(int fd, int how) {
 /* What POSIX calls SO_REUSEADDR is how Windows binds anyway; its own lets others take the port. */
 int mc_posix_setsockopt(int fd, int level, int name, const void *value, socklen_t bytes) {
     if (level == SOL_SOCKET && name == SO_REUSEADDR) return 0;
+    struct timeval limit;
+    DWORD ms;
+    if (level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO) &&
+        bytes == sizeof limit) {
+        memcpy(&limit, value, sizeof limit);
+        ms = (DWORD)limit.tv_sec * 1000 + ((DWORD)limit.tv_usec + 999) / 1000; /* 0: no limit */
+        value = &ms;
+        bytes = sizeof ms;
+    }
     return setsockopt(socket_of(fd), level, name, value, bytes) == 0 ? 0 : fail();
 }
 
@@ -143,12 +153,12 @@ int mc_socket_poll(struct pollfd *fds, unsigned n, int timeout_ms) {
     WSAPOLLFD rows[MOST];
     unsigned count = 0, at = 0;
     for (unsigned i = 0; i < n && count < MOST; i++)
-        if (fds[i].fd & MC_SOCKET)
+        if (fds[i].fd >= MC_SOCKET)
             rows[count++] = (WSAPOLLFD){.fd = socket_of(fds[i].fd), .events = POLLRDNORM};
     int ready = WSAPoll(rows, count, timeout_ms);
     if (ready < 0) return fail();
     for (unsigned i = 0; i < n && at < count; i++) {
-        if (!(fds[i].fd & MC_SOCKET)) continue;
+        if (fds[i].fd < MC_SOCKET) continue;
         fds[i].revents = rows[at].revents ? POLLIN : 0;
         at++;
     }

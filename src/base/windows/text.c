@@ -113,6 +113,7 @@ static wchar_t *find_variable(const wchar_t *name) {
     for (;;) {
         wchar_t *value = malloc(room * sizeof *value);
         if (!value) return NULL;
+        value[0] = L'\0'; /* an empty one has no letters to write */
         SetLastError(ERROR_SUCCESS);
         DWORD n = GetEnvironmentVariableW(name, value, room);
         if (n < room && (n > 0 || GetLastError() == ERROR_SUCCESS)) return value;

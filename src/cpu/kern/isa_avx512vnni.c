@@ -1,4 +1,5 @@
 #include "cpu/kern/attn/attn.h"
+#include "cpu/kern/elem/elem.h"
 #include "cpu/kern/int8/int8.h"
 #include "cpu/kern/x86.h"
 
@@ -24,6 +25,7 @@ static bool is_zen5(void) {
 void mk_fill_avx512vnni(mk_kernels *kernels) {
     const bool amd = mk_x86_is_amd();
     mk_attn_avx512vnni(kernels);
+    mk_elem_avx512vnni(kernels);
     if (!amd) mk_attn_avx512vnni_int16(kernels);
     mk_int8_avx512vnni(kernels);
     if (is_zen5())

@@ -85,6 +85,12 @@ static inline bool mk_has_winograd(int max) {
     return max <= MK_E2M1_MAX;
 }
 
+/* Whether codes of x are in pairs of words, the even ones and the odd ones, by the weights' largest
+ * code: those of 4 bits. */
+static inline bool mk_in_pairs(int max) {
+    return max == 15 || max == MK_E2M1_MAX;
+}
+
 /* Tiles: rows of weights unpacked to bytes, MK_TILE rows interleaved. */
 #define MK_TILE 16
 typedef struct mk_tiles {
@@ -116,9 +122,14 @@ typedef struct mk_terms {
     int64_t taps, c;   /* how many, and elements of each */
     int64_t apart;     /* taps that a row has in the list of rows */
     int64_t first;     /* element of each */
+    int64_t panel;     /* from a panel to the next; 0: of these terms alone, without a gap */
     const float *from; /* sums that they are added to, rows from_stride apart; NULL: 0 */
     int64_t from_stride;
 } mk_terms;
+
+static inline int64_t mk_panel_step(const mk_terms *terms) {
+    return terms->panel ? terms->panel : terms->taps * terms->c * MK_PANEL;
+}
 
 /* One of several ops that run as one loop (elem_list.h): what it does to v, the value that goes
  * through them. Binary ops take an array, a number (x[0]) or v itself beside v; those that end in
@@ -126,7 +137,16 @@ typedef struct mk_terms {
 typedef enum mk_step_op {
     MK_STEP_load,        /* v = x[i] */
     MK_STEP_load_number, /* v = x[0] */
-    MK_STEP_store,       /* y[i] = v */
+    MK_STEP_load_u8,     /* v = x[i], of bytes */
+    MK_STEP_load_i8,
+    MK_STEP_load_i32,
+    MK_STEP_store,    /* y[i] = v */
+    MK_STEP_store_u8, /* v = v rounded towards zero, saturated, 0 where it is NaN; y[i] = v, of
+                         bytes; y NULL: it is not stored */
+    MK_STEP_store_i8,
+    MK_STEP_round_u8, /* v = v / x[0] rounded to even, + zero[0], then as store; x, zero: may be
+                         NULL, and nothing is divided or added */
+    MK_STEP_round_i8,
 #define ALIKE(op, name, expression) \
     MK_STEP_##name##_array, MK_STEP_##name##_number, MK_STEP_##name##_itself,
 #define BINARY(op, name, expression) \
@@ -139,9 +159,37 @@ typedef enum mk_step_op {
 
 typedef struct mk_step {
     mk_step_op op;
-    const float *x;
-    float *y;
+    const void *x; /* f32, unless op says */
+    void *y;
+    const float *zero;
+    int64_t row, every; /* where row > 0, x[i] is x[i / every * row + i % row], and every is a
+                           multiple of row: rows of x, each again and again for `every` elements */
 } mk_step;
+
+/* How a number becomes a byte: v / scale, if there is one, rounded to even, + zero, saturated; 0
+ * where it is NaN.
+ *
+ * Kernels multiply by the reciprocal instead, with the same bits, where `quick` says that it can be
+ * done, of a zero point that is a small integer: what is less than MK_ROUND_SURE away from an
+ * integer is that with both, and the others are divided. Beyond 512 a product and a quotient may
+ * round apart, but are saturated, both. */
+typedef struct mk_rounding {
+    float scale, inverse, zero, lo, hi;
+    bool quick;
+} mk_rounding;
+
+#define MK_ROUND_SURE 0.4998f
+
+static inline mk_rounding mk_rounding_of(const float *scale, const float *zero, bool is_signed) {
+    mk_rounding r = {.scale = scale ? *scale : 1, .zero = zero ? *zero : 0};
+    r.lo = is_signed ? -128 : 0;
+    r.hi = is_signed ? 127 : 255;
+    float size = r.scale < 0 ? -r.scale : r.scale;
+    bool small = r.zero >= -255 && r.zero <= 255;
+    r.quick = size > 0x1p-100f && size < 0x1p100f && small && r.zero == (float)(int)r.zero;
+    r.inverse = r.quick ? 1 / r.scale : 0;
+    return r;
+}
 
 /* The most elements that a tile of elem_steps has. */
 #define MK_STEP_TILE 128

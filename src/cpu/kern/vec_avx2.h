@@ -31,6 +31,10 @@ MK_INLINE mk_vec mk_add(mk_vec a, mk_vec b) {
     return _mm256_add_ps(a, b);
 }
 
+MK_INLINE mk_vec mk_sub(mk_vec a, mk_vec b) {
+    return _mm256_sub_ps(a, b);
+}
+
 /* a where it is above b, or NaN, else b, which is not NaN; and where it is below. */
 MK_INLINE mk_vec mk_at_least(mk_vec a, mk_vec b) {
     return _mm256_blendv_ps(b, a, _mm256_cmp_ps(a, b, _CMP_NLE_UQ));

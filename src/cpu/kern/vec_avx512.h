@@ -32,6 +32,10 @@ MK_INLINE mk_vec mk_add(mk_vec a, mk_vec b) {
     return _mm512_add_ps(a, b);
 }
 
+MK_INLINE mk_vec mk_sub(mk_vec a, mk_vec b) {
+    return _mm512_sub_ps(a, b);
+}
+
 /* a where it is above b, or NaN, else b, which is not NaN; and where it is below. */
 MK_INLINE mk_vec mk_at_least(mk_vec a, mk_vec b) {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_NLE_UQ), b, a);

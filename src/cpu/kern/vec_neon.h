@@ -31,6 +31,10 @@ MK_INLINE mk_vec mk_add(mk_vec a, mk_vec b) {
     return vaddq_f32(a, b);
 }
 
+MK_INLINE mk_vec mk_sub(mk_vec a, mk_vec b) {
+    return vsubq_f32(a, b);
+}
+
 /* a where it is above b, or NaN, else b, which is not NaN; and where it is below. */
 MK_INLINE mk_vec mk_at_least(mk_vec a, mk_vec b) {
     return vbslq_f32(vcleq_f32(a, b), b, a);

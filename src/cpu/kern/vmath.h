@@ -11,14 +11,18 @@
 /* The end of an exponential: 2^n times the Taylor polynomial of e^r, |r| < 0.44, where `shifted` is
  * n with MK_EXP_MAGIC added. 2^n is two factors, so that subnormal results are right. */
 #define MK_EXP_MAGIC 0x1.8p23f /* adding it leaves the nearest integer in the low bits */
-static inline float mk_exp_end(float r, float shifted) {
+static inline float mk_exp_fraction(float r) {
     float p = 1.0f / 5040.0f;
     p = p * r + 1.0f / 720.0f;
     p = p * r + 1.0f / 120.0f;
     p = p * r + 1.0f / 24.0f;
     p = p * r + 1.0f / 6.0f;
     p = p * r + 0.5f;
-    p = 1.0f + (r + r * r * p);
+    return 1.0f + (r + r * r * p);
+}
+
+static inline float mk_exp_end(float r, float shifted) {
+    float p = mk_exp_fraction(r);
     uint32_t e = mk_bits(shifted) - mk_bits(MK_EXP_MAGIC) + 256u; /* n + 256, positive */
     uint32_t half = e >> 1;
     float a = mk_from_bits((half - 1u) << 23);     /* 2^(half - 128) */
@@ -40,6 +44,21 @@ static inline float mk_expf(float x) {
     x = x > 89.0f ? 89.0f : x;
     float shifted = x * 0x1.715476p0f + MK_EXP_MAGIC;
     return mk_exp_end(mk_exp_rest(x, shifted - MK_EXP_MAGIC), shifted);
+}
+
+/* 1 + e^x; infinity above 88.4. The power of two is one factor: where it would be subnormal, the
+ * sum is 1. */
+static inline float mk_one_plus_exp(float x) {
+    x = x < -88.0f ? -88.0f : x;
+    x = x > 89.0f ? 89.0f : x;
+    float shifted = x * 0x1.715476p0f + MK_EXP_MAGIC;
+    float p = mk_exp_fraction(mk_exp_rest(x, shifted - MK_EXP_MAGIC));
+    uint32_t e = mk_bits(shifted) - mk_bits(MK_EXP_MAGIC) + 127u; /* 0 to 255 */
+    return 1.0f + p * mk_from_bits(e << 23);
+}
+
+static inline float mk_sigmoid(float x) {
+    return 1.0f / mk_one_plus_exp(-x);
 }
 
 /* log x to about 1 unit in the last place; -infinity at 0, NaN below.
@@ -132,13 +151,13 @@ static inline float mk_gelu(float x) {
 
 /* x sigmoid x */
 static inline float mk_silu(float x) {
-    return x / (1.0f + mk_expf(-x));
+    return x / mk_one_plus_exp(-x);
 }
 
 /* x (1 + tanh u) / 2 = x sigmoid 2 u */
 static inline float mk_gelu_approx(float x) {
     float u = 0.79788456080286536f * (x + 0.044715f * (x * x * x));
-    return x / (1.0f + mk_expf(-2.0f * u));
+    return x / mk_one_plus_exp(-2.0f * u);
 }
 
 #endif

@@ -152,6 +152,14 @@ typedef struct mc_cuda_best {
     int64_t integer, index; /* index -1: there is none yet */
 } mc_cuda_best;
 
+/* The cross-entropy of rows of logits, or where dy is there its gradient. */
+typedef struct mc_cuda_loss {
+    mc_cuda_reduce logits; /* with the result */
+    mc_cuda_view targets, dy;
+    int32_t op, axis;
+    mc_cuda_fault **fault;
+} mc_cuda_loss;
+
 /* The k largest of rows [length], k <= MC_CUDA_MAX_TOPK, by blocks of so many elements. */
 enum { MC_CUDA_TOPK_PART = 2048, MC_CUDA_MAX_TOPK = 256 };
 typedef struct mc_cuda_topk {
@@ -162,6 +170,18 @@ typedef struct mc_cuda_topk {
     uint64_t *left; /* [rows, parts, k], where there are several parts */
     uint32_t *done; /* [rows] as for attention */
 } mc_cuda_topk;
+
+/* The gated delta rule: q, k [B, L, heads / sharing, n], v [B, L, heads, m], g and beta
+ * [B, L, heads], the state [B, heads, n, m], all of f32; out [B, L, heads, m] and the last state,
+ * dense. */
+enum { MC_CUDA_DELTA_N = 256 };
+typedef struct mc_cuda_delta {
+    int64_t batch, steps, heads, n, m, sharing;
+    mc_cuda_view q, k, v, g, beta, state;
+    float *out, *last;
+    float scale;
+    int32_t none;
+} mc_cuda_delta;
 
 /* Norms of rows [d]: a block a row. */
 typedef struct mc_cuda_norm {
@@ -214,7 +234,9 @@ typedef struct mc_cuda_chain {
     mc_cuda_stage stages[MC_CUDA_STAGES];
 } mc_cuda_chain;
 
-/* sum = x + y [rows, d] and out, its norm by the root of the mean square: of f32, dense. */
+/* sum = x + y [rows, d] and out, its norm by the root of the mean square: of f32, dense. Where
+ * there is an inner weight, y is first normed by that, and what that gives is written to
+ * `normed`. */
 enum { MC_CUDA_ADD_NORM_D = 4096 };
 typedef struct mc_cuda_add_norm {
     int64_t rows, d; /* d up to MC_CUDA_ADD_NORM_D */
@@ -222,7 +244,11 @@ typedef struct mc_cuda_add_norm {
     const void *weight; /* [d] */
     float *sum, *out;
     double eps;
-    int32_t weight_is_bf16, none;
+    int32_t weight_is_bf16, given; /* given: the weights were there before the launch */
+    const void *inner_weight;      /* [d] */
+    float *normed;
+    double inner_eps;
+    int32_t inner_is_bf16, none;
 } mc_cuda_add_norm;
 
 /* gate = silu(x) or gelu(x), out = gate y: of f32, dense. */
@@ -265,6 +291,17 @@ typedef struct mc_cuda_dequantize {
     mc_cuda_view out;
 } mc_cuda_dequantize;
 
+/* w [k, n], quantised rows of n or bf16 of any strides, as rows [n, padded] of bf16, whose ends are
+ * 0. */
+typedef struct mc_cuda_across {
+    int64_t k, n, padded;
+    int32_t is_quantised, none;
+    const uint16_t *w;
+    int64_t w_k, w_n;
+    mc_cuda_quant quant;
+    uint16_t *out;
+} mc_cuda_across;
+
 /* x [rows, k] as integers: of each group of numbers that follow each other, a scale and codes of
  * 16 or 24 bits, a byte of each in a plane. k is padded to whole units. */
 enum { MC_CUDA_UNIT_GROUPS = 8, MC_CUDA_JOINT = 8 };
@@ -292,7 +329,8 @@ typedef struct mc_cuda_planes_matrix {
 typedef struct mc_cuda_planes_matmul {
     mc_cuda_planes_matrix matrices[MC_CUDA_JOINT];
     int32_t n_matrices, tiles; /* of all matrices of a batch */
-    int32_t m, units, bits, mode, scale_bytes, scale_is_f16, spread;
+    int32_t m, units, bits, mode, scale_bytes, scale_is_f16, spread; /* scale_bytes 0: none */
+    int32_t form, pitch;             /* of kern/planes.cuh; bytes between rows of a slot */
     int32_t group_log;               /* of 2: of `group` */
     int32_t code_width, scale_width; /* bytes that copies to shared memory have */
     int32_t stages, bunch;           /* see kern/planes.cu */
@@ -312,7 +350,7 @@ typedef struct mc_cuda_planes_matmul {
 enum { MC_CUDA_PART = 32, MC_CUDA_ATTENTION_ROWS = 8 }; /* see kern/attention.cuh */
 enum { MC_CUDA_TILE_ROWS = 64 };                        /* see kern/attention_tiles.cu */
 /* see kern/attention_row.cu */
-enum { MC_CUDA_ROW_PARTS = 8, MC_CUDA_ROW_NUMBERS = 1024, MC_CUDA_ROW_SHARED = 46 << 10 };
+enum { MC_CUDA_ROW_PARTS = 8, MC_CUDA_ROW_NUMBERS = 1024, MC_CUDA_ROW_SHARED = 50 << 10 };
 
 /* q [B, H, Lq, D], k and v [B, Hkv, Lk, D], or pools [Hkv, N, P, D] with a table [B, M]. */
 typedef struct mc_cuda_attention {

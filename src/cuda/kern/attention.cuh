@@ -51,19 +51,31 @@ typedef struct attend_reach {
     i64 position, first;
 } attend_reach;
 
+static __device__ inline attend_reach reach_from(const mc_cuda_attention &a, i64 position) {
+    attend_reach reach = {position, 0};
+    if (a.window > 0) reach.first = position - a.window + 1;
+    return reach;
+}
+
 static __device__ inline attend_reach reach_of(const mc_cuda_attention &a, i64 b, i64 query) {
     i64 offset = a.offset.is_there
                      ? load_i64(a.offset.dtype, data_of(a.offset), b * a.offset.strides[0])
                      : a.keys - a.queries;
-    attend_reach reach = {query + offset, 0};
-    if (a.window > 0) reach.first = reach.position - a.window + 1;
-    return reach;
+    return reach_from(a, query + offset);
 }
 
 static __device__ inline bool is_seen(const mc_cuda_attention &a, attend_reach reach, i64 t) {
     if (t >= a.keys) return false;
     if (!a.causal) return true;
     return t <= reach.position && (t >= reach.first || t < a.keep);
+}
+
+/* Whether queries from the first to the last all see keys [from, end). */
+static __device__ inline bool is_whole(const mc_cuda_attention &a, attend_reach first,
+                                       attend_reach last, i64 from, i64 end) {
+    if (end > a.keys) return false;
+    if (!a.causal) return true;
+    return end - 1 <= first.position && from >= last.first;
 }
 
 /* The last key that is seen. Behind it nobody may have written. */

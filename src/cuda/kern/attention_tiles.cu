@@ -254,14 +254,6 @@ static __device__ inline void store_rows(const mc_cuda_attention &a, attend_plac
     }
 }
 
-/* Whether all rows of the block see all keys of a tile. */
-static __device__ inline bool is_whole(const mc_cuda_attention &a, attend_reach first,
-                                       attend_reach last, i64 from, i64 end) {
-    if (end > a.keys) return false;
-    if (!a.causal) return true;
-    return end - 1 <= first.position && from >= last.first;
-}
-
 template <int D> static __device__ inline void attend(const mc_cuda_attention &a, attend_place p) {
     typedef tile<D> of;
     DYNAMIC_SHARED(shared);

@@ -87,7 +87,7 @@ static __device__ inline bool is_float(int dtype) {
 }
 
 /* Where an operand's elements are. */
-static __device__ inline const void *data_of(const mc_cuda_view &x) {
+template <typename T> static __device__ inline const void *data_of(const T &x) {
     return x.data ? x.data : &x.number;
 }
 

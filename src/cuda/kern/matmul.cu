@@ -210,3 +210,25 @@ KERNEL(mc_dequantize, mc_cuda_dequantize) {
         store_f32(a.out.dtype, a.out.data, i, weight_at(a.quant, codes, scales, i % a.k));
     }
 }
+
+/* A block has 32 by 32 of them at a time, rows of which go to shared memory. */
+KERNEL(mc_across, mc_cuda_across) {
+    __shared__ uint16_t tile[LANES][LANES + 2];
+    int lane = (int)threadIdx.x;
+    i64 n0 = (i64)blockIdx.x * LANES;
+    for (i64 k0 = (i64)blockIdx.y * LANES; k0 < a.padded; k0 += (i64)gridDim.y * LANES) {
+        for (int i = (int)threadIdx.y; i < LANES; i += WARPS) {
+            i64 k = k0 + i, n = n0 + lane;
+            uint16_t w = 0;
+            if (k < a.k && n < a.n)
+                w = a.is_quantised ? f32_to_bf16(weight_at(a.quant, k * a.quant.code_stride,
+                                                           k * a.quant.scale_stride, n))
+                                   : a.w[k * a.w_k + n * a.w_n];
+            tile[i][lane] = w;
+        }
+        __syncthreads();
+        for (int i = (int)threadIdx.y; i < LANES; i += WARPS)
+            if (n0 + i < a.n) a.out[(n0 + i) * a.padded + k0 + lane] = tile[lane][i];
+        __syncthreads();
+    }
+}

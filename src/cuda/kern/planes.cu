@@ -307,8 +307,8 @@ static __device__ inline void multiply_unit(const mc_cuda_planes_matmul &a, cons
         float s[2][4], b[2][4];
 #pragma unroll
         for (int i = 0; i < 2; i++)
-            scales_of<WHOLE>(a, scales + 8 * i * SCALE_PITCH, biases + 8 * i * SCALE_PITCH, h, s[i],
-                             b[i]);
+            scales_of<WHOLE>(a, *(const uint4 *)(scales + 8 * i * SCALE_PITCH),
+                             *(const uint4 *)(biases + 8 * i * SCALE_PITCH), h, s[i], b[i]);
 #pragma unroll
         for (int q = 0; q < 4; q++) {
             int32_t d[of::TERMS][4];

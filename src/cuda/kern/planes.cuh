@@ -68,7 +68,8 @@ static __device__ inline octet octet_of_bits(const uint8_t *bytes, int bits) {
     return o;
 }
 
-static __device__ inline octet octet_at(const mc_cuda_planes_matmul &a, const uint8_t *bytes) {
+/* a: mc_cuda_planes_matmul, or another struct that says of what form weights are. */
+template <typename T> static __device__ inline octet octet_at(const T &a, const uint8_t *bytes) {
     return a.mode == MC_CUDA_MXFP4 ? octet_of_e2m1(*(const uint32_t *)bytes)
                                    : octet_of_bits(bytes, a.bits);
 }
@@ -106,13 +107,13 @@ static __device__ inline uint4 spread_halves(uint4 v, int spread) {
     return w;
 }
 
-/* Of groups 4h to 4h + 3. s, b: where 16 bytes of a row's begin. WHOLE: of affine weights, each
- * group its own. */
-template <bool WHOLE>
-static __device__ inline void scales_of(const mc_cuda_planes_matmul &a, const uint8_t *s,
-                                        const uint8_t *b, int h, float *scale, float *bias) {
+/* Of groups 4h to 4h + 3. v, w: a row's scales and biases. WHOLE: of affine weights, each group its
+ * own. */
+template <bool WHOLE, typename T>
+static __device__ inline void scales_of(const T &a, uint4 v, uint4 w, int h, float *scale,
+                                        float *bias) {
     if (!WHOLE && a.mode == MC_CUDA_MXFP4) {
-        uint32_t codes = ((const uint32_t *)s)[h];
+        uint32_t codes = h ? v.y : v.x;
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             scale[i] = from_e8m0(codes >> (8 * i) & 255u) * 0.5f;
@@ -120,7 +121,6 @@ static __device__ inline void scales_of(const mc_cuda_planes_matmul &a, const ui
         }
         return;
     }
-    uint4 v = *(const uint4 *)s, w = *(const uint4 *)b;
     if (!WHOLE && a.spread > 0) {
         v = spread_halves(v, a.spread);
         w = spread_halves(w, a.spread);

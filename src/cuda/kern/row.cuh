@@ -104,7 +104,7 @@ static __device__ inline void turn(double angle, float *s, float *c) {
 }
 
 /* What a position is multiplied by for the angle of pair j. */
-static __device__ inline double rate_of(const mc_cuda_rope &a, i64 j) {
+template <typename T> static __device__ inline double rate_of(const T &a, i64 j) {
     if (a.freqs.is_there)
         return a.scale / (double)load_f32(a.freqs.dtype, data_of(a.freqs), j * a.freqs.strides[0]);
     return a.rates ? a.rates[j] : a.scale * pow(a.base, -(double)j / (double)a.half);
@@ -179,7 +179,7 @@ static __device__ inline void convert_q8(const mc_cuda_q8 &a, i64 row, i64 j) {
 /* ---- copies ---- */
 
 /* Where a copy begins in the result; false: it does not fit. */
-static __device__ inline bool find_start(const mc_cuda_copy &a, i64 *first) {
+template <typename T> static __device__ inline bool find_start(const T &a, i64 *first) {
     *first = 0;
     if (!a.start.is_there) return true;
     i64 start = load_i64(a.start.dtype, data_of(a.start), 0);

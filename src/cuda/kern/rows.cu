@@ -148,14 +148,23 @@ static __device__ float row_max(const mc_cuda_reduce &a, i64 base, float *shared
     return max;
 }
 
-static __device__ void reduce_exponentials(const mc_cuda_reduce &a, i64 row, i64 base,
-                                           double *shared) {
-    float max = row_max(a, base, (float *)shared), shift = max;
-    if (a.kind == MC_CUDA_LOGSUMEXP && fabsf(max) == INFINITY) shift = 0;
+/* The sum of a row's exponentials, less what is subtracted from each: the largest, but infinity for
+ * a sum's logarithm. */
+static __device__ double sum_exponentials(const mc_cuda_reduce &a, i64 base, double *shared,
+                                          float *less) {
+    float max = row_max(a, base, (float *)shared);
+    float shift = a.kind == MC_CUDA_LOGSUMEXP && fabsf(max) == INFINITY ? 0 : max;
     double sum = 0;
     for (i64 i = threadIdx.x; i < a.length; i += blockDim.x)
         sum += (double)expf(load_f32(a.x.dtype, data_of(a.x), row_place(a, base, i)) - shift);
-    sum = sum_over_block(sum, shared);
+    *less = shift;
+    return sum_over_block(sum, shared);
+}
+
+static __device__ void reduce_exponentials(const mc_cuda_reduce &a, i64 row, i64 base,
+                                           double *shared) {
+    float shift;
+    double sum = sum_exponentials(a, base, shared, &shift);
     if (a.kind == MC_CUDA_LOGSUMEXP) {
         if (threadIdx.x == 0)
             store_f32(a.out.dtype, a.out.data, row, (float)(log(sum) + (double)shift));
@@ -202,6 +211,33 @@ KERNEL(mc_reduce, mc_cuda_reduce) {
         else
             reduce_integers(a, row, base, (i64 *)shared);
         __syncthreads();
+    }
+}
+
+/* A block a row. The target's logit is read before the result may take its memory. */
+KERNEL(mc_cross_entropy, mc_cuda_loss) {
+    __shared__ double shared[MAX_THREADS];
+    const mc_cuda_reduce &l = a.logits;
+    for (i64 row = blockIdx.x; row < l.rows; row += gridDim.x) {
+        i64 base = place(row, l.row_ndim, l.shape, l.x.strides);
+        i64 at = place(row, l.row_ndim, l.shape, a.targets.strides);
+        i64 target = resolve(a.targets, at, l.length, a.op, a.axis, a.fault);
+        if (target < 0) return;
+        float logit = load_f32(l.x.dtype, data_of(l.x), row_place(l, base, target)), shift;
+        double sum = sum_exponentials(l, base, shared, &shift);
+        if (!a.dy.is_there) {
+            double loss = log(sum) + (double)shift - (double)logit;
+            if (threadIdx.x == 0) store_f32(l.out.dtype, l.out.data, row, (float)loss);
+            continue;
+        }
+        float dy =
+            load_f32(a.dy.dtype, data_of(a.dy), place(row, l.row_ndim, l.shape, a.dy.strides));
+        float scale = (float)((double)dy / sum);
+        for (i64 i = threadIdx.x; i < l.length; i += blockDim.x) {
+            float x = load_f32(l.x.dtype, data_of(l.x), row_place(l, base, i));
+            float y = expf((i == target ? logit : x) - shift) * scale;
+            store_f32(l.out.dtype, l.out.data, row * l.length + i, i == target ? y - dy : y);
+        }
     }
 }
 

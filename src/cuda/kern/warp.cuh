@@ -42,6 +42,11 @@ template <int WIDTH> static inline void copy_async(void *to, const void *from, b
     else
         memset(to, 0, WIDTH);
 }
+/* The first `bytes` of a word, and zeros. */
+static inline void copy_word_async(void *to, const void *from, int bytes) {
+    memset(to, 0, 4);
+    memcpy(to, from, (size_t)bytes);
+}
 static inline void commit_copies() {}
 static inline void wait_for_copies(int) {}
 
@@ -122,6 +127,13 @@ static __device__ inline void copy_async(void *to, const void *from, bool there)
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from),
                      "n"(WIDTH), "r"(bytes)
                      : "memory");
+}
+/* The first `bytes` of a word, and zeros. */
+static __device__ inline void copy_word_async(void *to, const void *from, int bytes) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(
+                     (uint32_t)__cvta_generic_to_shared(to)),
+                 "l"(from), "r"(bytes)
+                 : "memory");
 }
 static __device__ inline void commit_copies() {
     asm volatile("cp.async.commit_group;" ::: "memory");

@@ -52,6 +52,15 @@ static bool add_results(builder *b, const mc_node *node, uint32_t n_out, uint32_
     return any;
 }
 
+/* Whether a product may be rounded. */
+static bool is_fast(mc_op op, const void *attr) {
+    if (op == MC_OP_MATMUL || op == MC_OP_GATHER_MM)
+        return ((const mc_attr_matmul *)attr)->fast != 0;
+    if (op == MC_OP_QUANTIZED_MATMUL || op == MC_OP_GATHER_QMM)
+        return ((const mc_attr_quant *)attr)->fast != 0;
+    return false;
+}
+
 /* The values of a node's results and the step that makes them; in [n_in] are values. */
 static mica_status add_step(builder *b, const mc_node *node, const uint32_t *in, uint32_t *out) {
     mc_plan *p = b->plan;
@@ -85,6 +94,8 @@ static mica_status add_step(builder *b, const mc_node *node, const uint32_t *in,
                                        .form = form};
     p->n_operands += n_in + n_out - 1;
     p->fills_cache = p->fills_cache || op == MC_OP_SLICE_UPDATE_AT || op == MC_OP_KV_WRITE;
+    p->trains = p->trains || op == MC_OP_CROSS_ENTROPY_GRADIENT;
+    p->fast = p->fast || is_fast(op, attr);
     return MICA_OK;
 }
 
@@ -107,6 +118,8 @@ static uint32_t add_leaf_root(builder *b, const mc_node *node) {
     if (param->scalar) return add_root(b, MC_ROOT_SCALAR, param->index, 0, 0);
     uint32_t root = add_root(b, MC_ROOT_PARAM, (uint32_t)node->value, 0, 0);
     p->roots[root].movable = param->donated;
+    p->roots[root].fixed = param->fixed;
+    if (param->constant) p->roots[root].constant = param->constant;
     return root;
 }
 
@@ -507,6 +520,21 @@ static void find_last_uses(builder *b) {
     }
 }
 
+/* The last step that runs with step i. */
+static uint32_t end_of_span(const mc_plan *p, uint32_t i) {
+    while (i + 1 < p->n_steps && p->steps[i + 1].span == 0)
+        i++;
+    return i;
+}
+
+/* Finds the results that leave no span, before results share memory: a root is of one alone. */
+static void find_inner(mc_plan *p) {
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const mc_root *root = &p->roots[p->values[p->steps[i].out].root];
+        p->steps[i].inner = !root->target && root->last <= end_of_span(p, i);
+    }
+}
+
 static bool equal_dense(const mc_layout *a, const mc_layout *b) {
     return mica_dtype_bytes(a->dtype) == mica_dtype_bytes(b->dtype) && mc_layout_same_shape(a, b) &&
            mc_layout_is_dense(a) && mc_layout_is_dense(b);
@@ -636,13 +664,6 @@ static int64_t find_gap(const place *places, uint32_t n, int64_t bytes, uint32_t
     return end;
 }
 
-/* The last step that runs with step i. */
-static uint32_t end_of_span(const mc_plan *p, uint32_t i) {
-    while (i + 1 < p->n_steps && p->steps[i + 1].span == 0)
-        i++;
-    return i;
-}
-
 static mica_status too_large(void) {
     return mc_fail(MICA_ENOMEM, "out of memory: temporaries of more than %lld bytes at once",
                    (long long)MAX_TEMP_BYTES);
@@ -688,6 +709,7 @@ static mica_status build(builder *b) {
     join_steps(b);
     chain_steps(b);
     find_last_uses(b);
+    find_inner(b->plan);
     find_in_place(b);
     MC_TRY(place_temporaries(b));
     return MC_VERIFY_PASSES ? mc_plan_verify(b->plan) : MICA_OK;

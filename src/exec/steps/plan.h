@@ -26,6 +26,8 @@ typedef struct mc_root {
     bool target;    /* holds a value that is asked for */
     bool movable;   /* PARAM: donated: may be overwritten by the op that reads it last */
     bool placed;    /* TEMP: offset is set */
+    bool fixed;     /* PARAM: a constant of the graph */
+    struct mc_storage *constant; /* PARAM: what every launch brings; NULL: that is not known */
 } mc_root;
 
 typedef struct mc_value {
@@ -44,7 +46,9 @@ typedef struct mc_step {
     uint32_t joint;      /* steps from this one on that are joint; 0: an earlier one's */
     uint32_t span;       /* steps from this one on that its kernel runs; 0: an earlier one's */
     mc_row_form form;
-    int axis; /* in a chain: the one that its rows lie along, or MC_BY_ELEMENT */
+    struct mc_prepared *prepared; /* what its kernel made of a constant; NULL: nothing */
+    int axis;   /* in a chain: the one that its rows lie along, or MC_BY_ELEMENT */
+    bool inner; /* only steps of its span read its first result */
 } mc_step;
 
 typedef struct mc_plan {
@@ -60,6 +64,8 @@ typedef struct mc_plan {
     uint32_t *targets; /* [n_targets] values */
     int64_t temp_bytes;
     bool fills_cache;                /* a step writes at a place that is told in each run */
+    bool trains;                     /* a step is the gradient of a language model's loss */
+    bool fast;                       /* a product may be rounded */
     uint32_t changed[MC_PASS_COUNT]; /* the spans that each pass found */
 } mc_plan;
 

@@ -1,11 +1,13 @@
 /* Runs of a plan: bind the parameters, run the steps, hand out the results. */
 #include "exec/steps/run.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/map.h"
 #include "device/device.h"
+#include "exec/steps/prepared.h"
 
 /* ---- making a run ---- */
 
@@ -53,12 +55,14 @@ static void set_calls(mc_run *run) {
                                   .n_in = (int)step->n_in,
                                   .in = next,
                                   .out.layout = &p->values[step->out].layout,
+                                  .prepared = mc_prepared_data(step->prepared),
                                   .state = run->device->state,
                                   .run = run,
                                   .span = (int)step->span,
                                   .joint = (int)step->joint,
                                   .axis = step->axis,
-                                  .left = (int)(p->n_steps - i)};
+                                  .left = (int)(p->n_steps - i),
+                                  .inner = step->inner};
         for (uint32_t k = 0; k < step->n_in; k++, next++)
             if (step->in[k] != MC_ABSENT) next->layout = &p->values[step->in[k]].layout;
         if (step->n_out > 1) run->calls[i].more = next;
@@ -87,6 +91,10 @@ void mc_run_free(mc_run *run) {
     mc_free(run);
 }
 
+size_t mc_run_kept_bytes(const mc_run *run) {
+    return run->kept_own ? run->plan->ops->kept_bytes(run->kept_own) : 0;
+}
+
 /* ---- memory for kernels ---- */
 
 bool mc_run_is_measured(const mc_run *run) {
@@ -112,6 +120,8 @@ void *mc_run_scratch(mc_run *run, size_t bytes) {
     if (!run->scratch || run->scratch->bytes < bytes) {
         mc_storage_release(run->scratch);
         run->scratch = NULL;
+        if (bytes > run->scratch_bytes) run->scratch_bytes = bytes;
+        run->scratch_address = NULL; /* some kernels of this launch have another one */
         if (mc_storage_new(run->device, bytes, &run->scratch) != MICA_OK) return NULL;
     }
     return run->scratch->address;
@@ -147,6 +157,36 @@ uint32_t mc_run_steps(const mc_run *run) {
 
 bool mc_run_fills_cache(const mc_run *run) {
     return run->plan->fills_cache;
+}
+
+bool mc_run_trains(const mc_run *run) {
+    return run->plan->trains && run->plan->fast;
+}
+
+/* The root of operand k of a call; MC_ABSENT: it is none of the run's, or absent. */
+static uint32_t root_of(const mc_call *call, int k) {
+    const mc_plan *p = call->run->plan;
+    uintptr_t at = (uintptr_t)call - (uintptr_t)call->run->calls; /* large where it is none */
+    if (at >= p->n_steps * sizeof *call) return MC_ABSENT;
+    uint32_t value = p->steps[at / sizeof *call].in[k];
+    return value == MC_ABSENT ? MC_ABSENT : p->values[value].root;
+}
+
+bool mc_run_is_given(const mc_call *call, int k) {
+    uint32_t root = root_of(call, k);
+    if (root == MC_ABSENT) return false;
+    const mc_root *r = &call->run->plan->roots[root];
+    return r->kind == MC_ROOT_PARAM && !r->movable;
+}
+
+int mc_run_writers(const mc_call *call, int k) {
+    const mc_plan *p = call->run->plan;
+    uint32_t root = root_of(call, k);
+    int n = root == MC_ABSENT ? INT_MAX : 0; /* anybody may */
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        for (uint32_t r = 0; root != MC_ABSENT && r < p->steps[i].n_out; r++)
+            n += p->values[p->steps[i].out + r].root == root;
+    return n;
 }
 
 static void *key_of(const mc_kept *k) {
@@ -259,6 +299,15 @@ static void bind_operands(mc_run *run) {
     }
 }
 
+/* Scratch for all kernels, as the last launch needed it, so that it may lie where it lay then. */
+static mica_status bind_scratch(mc_run *run) {
+    if (run->scratch_bytes == 0) return MICA_OK;
+    MC_TRY(mc_storage_new(run->device, run->scratch_bytes, &run->scratch));
+    run->repeats = run->repeats && run->scratch->address == run->scratch_address;
+    run->scratch_address = run->scratch->address;
+    return MICA_OK;
+}
+
 static mica_status bind(mc_run *run, const mc_binding *args, const uint64_t *scalars) {
     const mc_plan *p = run->plan;
     if (p->lowered->n_scalars > 0)
@@ -271,8 +320,9 @@ static mica_status bind(mc_run *run, const mc_binding *args, const uint64_t *sca
         else
             place(run, i, arg_address(&args[p->roots[i].index]));
     }
+    run->repeats = !run->moved;
     bind_operands(run);
-    return MICA_OK;
+    return run->plan->ops->repeat ? bind_scratch(run) : MICA_OK;
 }
 
 /* ---- running ---- */
@@ -300,7 +350,8 @@ static mica_status start_steps(mc_run *run, mc_fence *fence) {
     void *state = run->device->state;
     if (!ops->begin) return run_steps(run);
     MC_TRY(ops->begin(state, run, &run->launched));
-    mica_status status = run_steps(run);
+    bool repeated = run->repeats && ops->repeat && ops->repeat(state, run->launched);
+    mica_status status = repeated ? MICA_OK : run_steps(run);
     mc_fence started = ops->end(state, run->launched, &status);
     if (status == MICA_OK) *fence = started;
     return status;
@@ -355,6 +406,31 @@ static bool takes_memory(const mc_plan *p, const mc_step *step, const void *stat
     return ops->takes_memory && ops->takes_memory(state, step->op);
 }
 
+/* Whether an earlier step's kernel makes the same of the same operand. */
+static bool is_made_before(const mc_run *run, uint32_t i, const mc_prepare *want) {
+    const mc_step *steps = run->plan->steps;
+    uint32_t value = steps[i].in[want->operand];
+    for (uint32_t k = 0; k < i; k++) {
+        bool reads = steps[k].op == steps[i].op && (int)steps[k].n_in > want->operand &&
+                     steps[k].in[want->operand] == value;
+        if (reads && run->plan->ops->prepares(&run->calls[k]).form == want->form) return true;
+    }
+    return false;
+}
+
+/* What kernels of an executable make of constants. */
+static uint64_t prepared_bytes(const mc_run *run) {
+    const mc_plan *p = run->plan;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; p->ops->prepares && i < p->n_steps; i++) {
+        mc_prepare want = p->ops->prepares(&run->calls[i]);
+        if (want.bytes == 0) continue;
+        const mc_root *root = &p->roots[p->values[p->steps[i].in[want.operand]].root];
+        if (root->fixed && !is_made_before(run, i, &want)) bytes += mc_memory_rounded(want.bytes);
+    }
+    return bytes;
+}
+
 mica_status mc_run_measure(mica_device *device, const mc_plan *p, mc_launch_memory *memory) {
     mc_measured measured = {0};
     mc_run *run = mc_run_new(device, p);
@@ -362,6 +438,7 @@ mica_status mc_run_measure(mica_device *device, const mc_plan *p, mc_launch_memo
     if (!run) return mc_fail_nomem("measuring a plan");
     run->measured = &measured;
     bind_operands(run); /* scalars alone lie somewhere */
+    memory->prepared = prepared_bytes(run);
     for (uint32_t i = 0; i < p->n_steps; i += p->steps[i].span)
         if (takes_memory(p, &p->steps[i], device->state)) (void)p->steps[i].kernel(&run->calls[i]);
     mc_run_free(run);
@@ -376,6 +453,63 @@ mica_status mc_run_measure(mica_device *device, const mc_plan *p, mc_launch_memo
     return MICA_OK;
 }
 
+/* ---- constants ---- */
+
+/* The memory that a run takes without what kernels make, with its arguments. errors  MICA_ENOMEM */
+static mica_status measure_all(mica_device *device, const mc_plan *p, uint64_t *bytes) {
+    const mc_lowered *l = p->lowered;
+    mc_launch_memory memory;
+    MC_TRY(mc_run_measure(device, p, &memory));
+    *bytes = memory.results + memory.others;
+    for (uint32_t i = 0; i < mc_scope_count(l->graph); i++) {
+        const mc_node *node = mc_scope_node(l->graph, i);
+        if (node->op != MC_OP_LEAF || node->scalar) continue;
+        const mc_lowered_param *param = &l->params[node->value];
+        if (!param->scalar && !param->constant)
+            *bytes += mc_memory_rounded((size_t)mc_layout_bytes(&node->layout));
+    }
+    return MICA_OK;
+}
+
+/* left: what measure_all has, or 0: it is not known yet. */
+static mica_status prepare_step(mc_run *run, mc_step *step, const mc_call *call, uint64_t *left) {
+    const mc_plan *p = run->plan;
+    mc_prepare want = p->ops->prepares(call);
+    if (want.bytes == 0) return MICA_OK;
+    uint32_t value = step->in[want.operand];
+    const mc_root *root = &p->roots[p->values[value].root];
+    if (!root->constant || !call->in[want.operand].data) return MICA_OK;
+    if (*left == 0) MC_TRY(measure_all(run->device, p, left));
+    return mc_prepared_get(run->device, p->ops, call, &want, root->constant, *left,
+                           &step->prepared);
+}
+
+mica_status mc_run_prepare(mica_device *device, mc_plan *p) {
+    if (!p->ops->prepares) return MICA_OK;
+    mica_status status = MICA_OK;
+    uint64_t left = 0;
+    mc_run *run = mc_run_new(device, p);
+    if (!run) return mc_fail_nomem("an executable");
+    for (uint32_t k = 0; k < run->n_bound; k++) {
+        const mc_root *root = &p->roots[run->bound[k]];
+        if (!root->constant || !root->constant->address) continue;
+        const mc_lowered_param *param = &p->lowered->params[root->index];
+        place(run, run->bound[k], (char *)root->constant->address + param->offset_bytes);
+    }
+    bind_operands(run);
+    for (uint32_t i = 0; i < p->n_steps && status == MICA_OK; i++)
+        status = prepare_step(run, &p->steps[i], &run->calls[i], &left);
+    mc_run_free(run);
+    return status;
+}
+
+void mc_run_forget(mica_device *device, mc_plan *p) {
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        mc_prepared_put(device, p->steps[i].prepared);
+        p->steps[i].prepared = NULL;
+    }
+}
+
 mica_status mc_run_launch(mc_run *run, mc_binding *args, const uint64_t *scalars,
                           mc_result *results, mc_fence *fence) {
     *fence = 0;
@@ -388,6 +522,7 @@ mica_status mc_run_launch(mc_run *run, mc_binding *args, const uint64_t *scalars
     if (status == MICA_OK) status = find_results(run, args, results);
     release_memory(run);
     if (status == MICA_OK) return MICA_OK;
+    run->moved = true; /* the next launch repeats nothing */
     status = mc_device_wait_after(run->device, *fence, status);
     *fence = 0;
     return status;

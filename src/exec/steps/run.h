@@ -26,8 +26,11 @@ typedef struct mc_measured {
 struct mc_run {
     mica_device *device;
     const mc_plan *plan;
-    mc_storage *temp;    /* the block of temporaries */
-    mc_storage *scratch; /* of the kernel that runs */
+    mc_storage *temp;     /* the block of temporaries */
+    mc_storage *scratch;  /* of the kernel that runs */
+    size_t scratch_bytes; /* the most that a kernel has asked for: the next launch has it at once */
+    void *scratch_address; /* of the last launch */
+    bool repeats;          /* all lies where it lay in the last launch */
     mc_kept kept[MC_MAX_KEPT];
     int n_kept;
     void *launched;  /* by mc_step_ops.begin */
@@ -47,7 +50,13 @@ struct mc_run {
 
 /* A run with everything set that does not change between runs; NULL: no memory. */
 mc_run *mc_run_new(mica_device *device, const mc_plan *plan);
-void mc_run_free(mc_run *run); /* takes NULL */
+void mc_run_free(mc_run *run);               /* takes NULL */
+size_t mc_run_kept_bytes(const mc_run *run); /* of mc_run_own */
+
+/* Lets kernels prepare the plan's constants: sets steps' `prepared`, to be given back with
+ * mc_run_forget, after an error too. errors  MICA_ENOMEM */
+mica_status mc_run_prepare(mica_device *device, mc_plan *plan);
+void mc_run_forget(mica_device *device, mc_plan *plan);
 
 /* What runs of the plan take of the device's memory. errors  MICA_ENOMEM */
 mica_status mc_run_measure(mica_device *device, const mc_plan *plan, mc_launch_memory *memory);

@@ -29,16 +29,18 @@ typedef struct mc_call {
     const mc_operand *in;
     mc_operand out;
     const mc_operand *more; /* [n_out - 1] the other results; NULL: there is one */
+    const void *prepared;   /* what mc_step_ops.prepare made; NULL: nothing */
     void *state;            /* the backend's (mc_backend_state) */
     mc_run *run;            /* for mc_run_scratch */
-    int span;  /* calls from this one on that the kernel runs: joint ones, or a chain */
-    int joint; /* calls from this one on that are joint: mc_step_ops.joint; 0: an earlier one's */
-    int axis;  /* in a chain: the one that its rows lie along, or MC_BY_ELEMENT */
-    int left;  /* calls of the run from this one on */
+    int span;   /* calls from this one on that the kernel runs: joint ones, or a chain */
+    int joint;  /* calls from this one on that are joint: mc_step_ops.joint; 0: an earlier one's */
+    int axis;   /* in a chain: the one that its rows lie along, or MC_BY_ELEMENT */
+    int left;   /* calls of the run from this one on */
+    bool inner; /* only calls of its span read its result: it need not be written if they have it */
 } mc_call;
 
 #define MC_MAX_JOINT 8
-#define MC_MAX_CHAIN 16
+#define MC_MAX_CHAIN 32
 #define MC_BY_ELEMENT (-1) /* the axis of a region: its rows are elements, in logical order */
 
 /* How an op goes row by row. Rows are the places along one axis, not the last, of the operands
@@ -57,6 +59,15 @@ typedef struct mc_row_form {
 
 typedef mica_status (*mc_kernel)(const mc_call *call);
 
+/* What a kernel makes of an operand that is a constant, such as weights in the order in which it
+ * reads them. */
+typedef struct mc_prepare {
+    int operand;
+    uint64_t form; /* of all that the op's kernel makes of such an operand this one: a number */
+    size_t bytes;  /* 0: nothing */
+    size_t scratch_bytes; /* needed while it is made */
+} mc_prepare;
+
 /* Of a device whose kernels only start what they do (mc_step_ops.begin): what begin gave the launch
  * that a kernel is called for; and whether an operand is a number, whose data is the host's, and
  * another launch's when the kernel has returned: it is read before. */
@@ -71,10 +82,17 @@ int mc_run_number(const mc_run *run, const mc_operand *operand);
 /* What the device keeps with a run from launch to launch, for these bring other numbers and
  * addresses to the same kernels: NULL at first, and the device's to free (mc_step_ops.forget). */
 void **mc_run_own(mc_run *run);
-/* The steps of the run's plan; and whether one writes to a cache: it computes the tokens of a
- * session or of a batch that is decoded. */
+/* The steps of the run's plan; whether one writes to a cache: it computes the tokens of a session
+ * or of a batch that is decoded; and whether one is a loss's gradient, and products may be
+ * rounded: it trains a model in fast arithmetic. */
 uint32_t mc_run_steps(const mc_run *run);
 bool mc_run_fills_cache(const mc_run *run);
+bool mc_run_trains(const mc_run *run);
+
+/* Whether operand k of a call was there before the launch, and no step of it writes to it. */
+bool mc_run_is_given(const mc_call *call, int k);
+/* How many steps of the run write to the memory that operand k of a call lies in. */
+int mc_run_writers(const mc_call *call, int k);
 
 /* Memory for the duration of a kernel, aligned to 64 bytes; valid until the kernel returns. One
  * block a call. errors: NULL, with the text set (MICA_ENOMEM); NULL in a run that is measured */
@@ -110,8 +128,24 @@ typedef struct mc_step_ops {
     mica_status (*begin)(void *state, mc_run *run, void **launch);
     mc_fence (*end)(void *state, void *launch, mica_status *status);
 
+    /* Of a launch that has begun, and brings other numbers to where all lies as in the last one:
+     * whether what the kernels started then is started again by end, so that none is called. Such a
+     * device's kernels ask for scratch that one launch has at once, and keep nothing (mc_run_keep).
+     * NULL: kernels are called. */
+    bool (*repeat)(void *state, void *launch);
+
     /* Frees what mc_run_own has: nothing of it is launched again. NULL: nothing is kept. */
     void (*forget)(void *state, void *own);
+
+    /* Bytes of memory of the host that mc_run_own has, about. NULL: nothing is kept. */
+    size_t (*kept_bytes)(const void *own);
+
+    /* What the op's kernel would make of an operand once, if that is a constant, and how; it is
+     * made when an executable is compiled, and kept as long as some executable has it. Operands of
+     * `prepares` have no data, those of `prepare` but the one that it names neither; `to` and
+     * `scratch` are aligned as scratch is. NULL: nothing. */
+    mc_prepare (*prepares)(const mc_call *call);
+    void (*prepare)(const mc_call *call, const mc_prepare *what, void *scratch, void *to);
 
     /* The kernel for an op that the backend supports, over layouts that it supports. */
     mc_kernel (*find)(const void *state, mc_op op, const void *attr, const mc_layout *const *in,

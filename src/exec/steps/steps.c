@@ -45,8 +45,12 @@ mica_status mc_steps_compile(mica_device *device, const mc_step_ops *ops, mc_low
     step_executable *x = mc_calloc(1, sizeof *x);
     mica_status status = x ? fill(x, device, plan) : mc_fail_nomem("an executable");
     if (status == MICA_OK) {
+        status = mc_run_prepare(device, plan);
         *executable = &x->base;
-        return MICA_OK;
+        if (status == MICA_OK) return MICA_OK;
+        mc_steps_discard(&x->base);
+        *executable = NULL;
+        return status;
     }
     mc_plan_free(plan);
     if (x) mc_free(x->results);
@@ -63,6 +67,7 @@ void mc_steps_discard(mc_executable *executable) {
     if (!executable) return;
     step_executable *x = (step_executable *)(void *)executable;
     mc_run_free(x->spare);
+    mc_run_forget(x->device, x->plan);
     pthread_mutex_destroy(&x->lock);
     mc_plan_free(x->plan);
     mc_free(x->results);
@@ -82,6 +87,7 @@ static void give_run_back(step_executable *x, mc_run *run) {
     pthread_mutex_lock(&x->lock);
     mc_run *unused = x->spare;
     x->spare = run;
+    atomic_store_explicit(&x->base.kept_bytes, mc_run_kept_bytes(run), memory_order_relaxed);
     pthread_mutex_unlock(&x->lock);
     mc_run_free(unused);
 }

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/map.h"
 #include "base/names.h"
+#include "graph/graph.h"
 #include "model/family.h"
 #include "model/load/load.h"
 
@@ -77,7 +78,12 @@ static mica_status check_experts(const mc_adapter_pair *pair, const target *at) 
                    pair->a->file, pair->a->name);
 }
 
-static mica_status apply_pair(mc_lm *lm, const mc_adapter_pair *pair, const target *at) {
+/* What is made for a matrix, or a norm, lies where that does. */
+static void make_beside(mc_lm *lm, mica_array x) {
+    mc_scope_set_fallback(lm->scope, mica_valid(x) && mc_leaf_falls_back(mc_node_of(x)));
+}
+
+static mica_status apply_pair_there(mc_lm *lm, const mc_adapter_pair *pair, const target *at) {
     MC_TRY(check_experts(pair, at));
     mc_factor a = {pair->a, false}, b = {pair->b, false};
     if (pair->kind == MC_ADAPTER_PEFT) {
@@ -105,6 +111,13 @@ static mica_status apply_pair(mc_lm *lm, const mc_adapter_pair *pair, const targ
     lm->adapter_parameters +=
         (uint64_t)n * (uint64_t)pair->rank * (uint64_t)(at->linear->in + at->linear->out);
     return MICA_OK;
+}
+
+static mica_status apply_pair(mc_lm *lm, const mc_adapter_pair *pair, const target *at) {
+    make_beside(lm, at->linear->weight);
+    mica_status status = apply_pair_there(lm, pair, at);
+    mc_scope_set_fallback(lm->scope, false);
+    return status;
 }
 
 static mica_status apply_pairs(mc_lm *lm, const mc_adapter *adapter, mc_names *strangers) {
@@ -173,8 +186,8 @@ static mica_status replace_matrix(mc_lm *lm, const mc_adapter *adapter,
 }
 
 /* Puts a tensor in the place of the model's own of that name. *known: there is one. */
-static mica_status replace(mc_lm *lm, const mc_adapter *adapter, const mc_adapter_substitute *x,
-                           bool *known) {
+static mica_status replace_there(mc_lm *lm, const mc_adapter *adapter,
+                                 const mc_adapter_substitute *x, bool *known) {
     char module[NAME_BYTES];
     const char *dot = strrchr(x->name, '.');
     size_t len = dot ? (size_t)(dot - x->name) : 0;
@@ -188,6 +201,7 @@ static mica_status replace(mc_lm *lm, const mc_adapter *adapter, const mc_adapte
     bool norm = at.norm && is_weight && !x->rows;
     *known = norm || (at.linear && (is_weight || (is_bias && mica_valid(at.linear->bias))));
     if (!*known) return MICA_OK;
+    make_beside(lm, norm ? *at.norm : at.linear->weight);
     if (norm && mica_array_ndim(*at.norm) == 3)
         return mc_kernel_make(lm->scope, x->tensor, mica_array_dim(*at.norm, 0),
                               mica_array_dim(*at.norm, 1), at.norm);
@@ -195,6 +209,13 @@ static mica_status replace(mc_lm *lm, const mc_adapter *adapter, const mc_adapte
         return mc_vector_make(lm->scope, x->tensor, mica_array_size(*at.norm), at.offset, at.norm);
     if (is_bias) return mc_linear_set_bias(lm->scope, x->tensor, at.linear);
     return replace_matrix(lm, adapter, x, &at);
+}
+
+static mica_status replace(mc_lm *lm, const mc_adapter *adapter, const mc_adapter_substitute *x,
+                           bool *known) {
+    mica_status status = replace_there(lm, adapter, x, known);
+    mc_scope_set_fallback(lm->scope, false);
+    return status;
 }
 
 /* Two tensors whose names differ in the decoder's prefix only would take the same place. */

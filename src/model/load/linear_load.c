@@ -500,7 +500,7 @@ mica_status mc_linear_magnify(mica_scope *scope, const mc_weight_tensor *m, mc_l
     if (!is_float(m)) return wrong(MICA_EDTYPE, m, want);
     if (m->ndim != 1 || m->shape[0] != linear->out) return wrong(MICA_ESHAPE, m, want);
     mc_linear exact = *linear;
-    exact.fast = false; /* the norms are constants: they are not rounded */
+    exact.fast = 0; /* the norms are constants: they are not rounded */
     mica_array values = mica_from_data(scope, m->data, m->dtype, m->shape, 1);
     values = mica_astype(scope, values, MICA_F32);
     mica_array dora = mc_linear_dora(scope, &exact, values, mc_linear_row_squares(scope, &exact));

@@ -2,6 +2,7 @@
 #include "model/load/load.h"
 
 #include "base/alloc.h"
+#include "graph/graph.h"
 #include "io/published_make.h"
 #include "model/family.h"
 
@@ -240,8 +241,11 @@ static mica_status load_tensors(mc_loader *loader, mc_lm *lm, const mc_weights_o
 
     MC_TRY(load_embedding(loader, lm));
     for (int i = 0; i < spec->n_layers; i++) {
-        for (int k = 0; mc_spec_block(spec, i, k); k++)
+        for (int k = 0; mc_spec_block(spec, i, k); k++) {
+            mc_scope_set_fallback(loader->scope, mc_lm_block_falls_back(lm, i, k));
             MC_TRY(load_block(loader, lm, i, k));
+        }
+        mc_scope_set_fallback(loader->scope, false);
         MC_TRY(report_progress(lm, options, loader->bytes, total));
     }
     MC_TRY(load_norm(loader, spec, spec->names.norm, &lm->norm, &lm->norm_bias));
@@ -398,34 +402,39 @@ static mica_status note_unused(const mc_loader *loader, mc_lm *lm) {
 }
 
 /* The factors of a head's elements: the rotated ones have the RoPE's, the others 1. */
-static mica_status make_amplitudes(mc_lm *lm, int i, float *room) {
+static mica_status make_amplitudes(mc_lm *lm, int i, float *room, mc_lm_rope *made) {
     const mc_rope_spec *rope = &lm->spec.ropes[i];
-    lm->ropes[i].amplitudes = MICA_NONE;
+    made->amplitudes = MICA_NONE;
     if (rope->amplitude == 0 || rope->amplitude == 1) return MICA_OK;
     for (int64_t k = 0; k < rope->head_dim; k++)
         room[k] = k < mc_rope_dims(rope) ? (float)rope->amplitude : 1.0f;
-    lm->ropes[i].amplitudes = mica_from_data(lm->scope, room, MICA_F32, &rope->head_dim, 1);
+    made->amplitudes = mica_from_data(lm->scope, room, MICA_F32, &rope->head_dim, 1);
     return mica_scope_status(lm->scope);
 }
 
-static mica_status make_rope(mc_lm *lm, int i) {
+static mica_status make_rope(mc_lm *lm, int i, mc_lm_rope *made) {
     mc_rope_spec *rope = &lm->spec.ropes[i];
     if (!rope->head_dim) rope->head_dim = lm->spec.head_dim;
     int64_t n = mc_rope_dims(rope) / 2;
     float *room = mc_array_alloc((size_t)rope->head_dim, sizeof *room);
     if (!room) return mc_fail_nomem("the rope's frequencies");
-    lm->ropes[i].freqs = MICA_NONE;
-    if (mc_rope_freqs(rope, room))
-        lm->ropes[i].freqs = mica_from_data(lm->scope, room, MICA_F32, &n, 1);
-    mica_status status = make_amplitudes(lm, i, room);
+    made->freqs = MICA_NONE;
+    if (mc_rope_freqs(rope, room)) made->freqs = mica_from_data(lm->scope, room, MICA_F32, &n, 1);
+    mica_status status = make_amplitudes(lm, i, room, made);
     mc_free(room);
     return status == MICA_OK ? mica_scope_status(lm->scope) : status;
 }
 
 static mica_status make_ropes(mc_lm *lm) {
     for (int i = 0; i < MC_MAX_ROPES; i++)
-        MC_TRY(make_rope(lm, i));
-    return MICA_OK;
+        MC_TRY(make_rope(lm, i, &lm->ropes[i]));
+    if (!mc_lm_layer_falls_back(lm, 0)) return MICA_OK;
+    mc_scope_set_fallback(lm->scope, true);
+    mica_status status = MICA_OK;
+    for (int i = 0; status == MICA_OK && i < MC_MAX_ROPES; i++)
+        status = make_rope(lm, i, &lm->far_ropes[i]);
+    mc_scope_set_fallback(lm->scope, false);
+    return status;
 }
 
 mica_status mc_lm_stretch(mc_lm *lm) {
@@ -463,7 +472,8 @@ static mica_status read_spec(mc_lm *lm, mc_loader *loader) {
 }
 
 static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
-                               mica_device *device, const mc_weights_options *options) {
+                               mica_device *device, const mc_weights_options *options,
+                               const mc_lm_places *places) {
     MC_TRY(mc_config_load(folder, "config.json", MC_REQUIRED, &lm->config));
     MC_TRY(mc_weights_open(folder, options, &lm->weights));
     loader->weights = lm->weights;
@@ -477,6 +487,7 @@ static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
     if (!loader->prefix)
         loader->prefix = "model."; /* the embedding is missing and will be listed */
     MC_TRY(make_slots(lm));
+    MC_TRY(mc_lm_place(lm, lm->weights, device, places, mc_lm_ignores));
     MC_TRY(load_tensors(loader, lm, options));
     MC_TRY(mc_ranker_load(loader, lm, folder));
     MC_TRY(check_missing(loader, folder));
@@ -489,13 +500,20 @@ static mica_status open_folder(mc_lm *lm, mc_loader *loader, const char *folder,
 }
 
 mica_status mc_lm_open(const char *folder, mica_device *device, const mc_weights_options *options,
-                       mc_lm **out) {
+                       mc_lm **lm) {
+    return mc_lm_open_placed(folder, device, options, NULL, lm);
+}
+
+mica_status mc_lm_open_placed(const char *folder, mica_device *device,
+                              const mc_weights_options *options, const mc_lm_places *places,
+                              mc_lm **out) {
     const mc_weights_options defaults = {0};
     mc_loader loader = {0};
     mc_lm *lm = mc_calloc(1, sizeof *lm);
     *out = NULL;
     if (!lm) return mc_fail_nomem("a model");
-    mica_status status = open_folder(lm, &loader, folder, device, options ? options : &defaults);
+    mica_status status =
+        open_folder(lm, &loader, folder, device, options ? options : &defaults, places);
     mc_names_deinit(&loader.missing);
     mc_free(loader.used);
     if (status == MICA_OK)

@@ -19,6 +19,27 @@
 mica_status mc_lm_open(const char *folder, mica_device *device, const mc_weights_options *options,
                        mc_lm **lm);
 
+/* Which layers a device computes: the last ones. The others lie with its fallback device, weights
+ * and caches, and run there. */
+typedef struct mc_lm_places {
+    /* How many; -1: none; 0: as many as it has memory for. Where all do not fit, and layers have
+     * experts, these lie with the fallback, and nothing else, if that is enough. */
+    int layers;
+    int64_t tokens;       /* that caches are to have room for; 0: 8,192, or the context */
+    double element_bytes; /* of a cache's elements */
+} mc_lm_places;
+
+/* mc_lm_open of which the device may have a part. places: NULL: it has all. */
+mica_status mc_lm_open_placed(const char *folder, mica_device *device,
+                              const mc_weights_options *options, const mc_lm_places *places,
+                              mc_lm **lm);
+
+/* Decides lm->far_layers, from the spec and the tensors, but those that it ignores. A device that
+ * is complete has all. errors  MICA_ENOMEM */
+typedef bool (*mc_lm_ignore)(const mc_decoder_spec *spec, const char *name);
+mica_status mc_lm_place(mc_lm *lm, const mc_weights *weights, const mica_device *device,
+                        const mc_lm_places *places, mc_lm_ignore ignores);
+
 /* Adds the low-rank adapter in a folder, mlx-lm's or PEFT's, to the matrices that it names, and
  * puts the tensors that were trained whole in the place of the model's own. Allowed once, before
  * the model's first pass; after an error the model can only be closed. With a tied head, mlx-lm's
@@ -43,11 +64,13 @@ mica_status mc_adapter_fit(struct mc_adapter *adapter, const mc_decoder_spec *sp
 mica_status mc_lm_stretch(mc_lm *lm);
 
 /* Leaves a rank its part of an open model (model/split.h), before the first pass. The group is
- * kept until the model is closed; one of one rank changes nothing.
+ * kept until the model is closed; one of one rank changes nothing. All ranks call it together.
  *
- *  errors  MICA_EUNSUPPORTED the model is no decoder with a head; MICA_ENOMEM; those of
- *          mica_eval */
-mica_status mc_lm_split(mc_lm *lm, mica_group *group);
+ *  tensor, pipeline  ranks of a stage, which are neighbours in the group, and stages; 0: what the
+ *                    other one leaves, and of both all ranks and 1
+ *  errors  MICA_EUNSUPPORTED the model is no decoder with a head; MICA_EINVAL the two do not make
+ *          the group's ranks; MICA_EDEVICE a rank is gone; MICA_ENOMEM; those of mica_eval */
+mica_status mc_lm_split(mc_lm *lm, mica_group *group, int tensor, int pipeline);
 
 /* Whether a tensor or module is one that no decoder has: of parts for images, sound, or tokens
  * ahead; or what is computed from the config. spec NULL: it is not known */

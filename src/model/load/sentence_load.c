@@ -218,9 +218,7 @@ static mica_status load_module(mc_lm *lm, const char *folder, mc_str type, mc_st
                  {".Normalize", load_normalize},
                  {".LogitScore", load_logit_score}};
     char inside[NAME_BYTES];
-    bool plain = path.len < sizeof inside && !memchr(path.ptr, '/', path.len) &&
-                 !mc_str_starts(path, MC_STR("."));
-    if (!plain)
+    if (path.len >= sizeof inside || (path.len > 0 && !mc_is_entry_name(path)))
         return mc_fail(MICA_EFORMAT, "modules.json: '%.*s' is no folder beside it",
                        MC_STR_ARG(path));
     snprintf(inside, sizeof inside, "%.*s", MC_STR_ARG(path));

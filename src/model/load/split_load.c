@@ -1,7 +1,9 @@
 /* A rank's part of a model that was loaded whole: views of what is mapped. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "device/device.h"
 #include "group/group.h"
 #include "model/load/load.h"
 
@@ -73,12 +75,11 @@ static mica_status settle(mica_scope *s, mc_linear *l) {
 
 /* ---- the whole ---- */
 
-/* A model being split. */
+/* A model being split among the ranks of a group: those of a stage, and for the head all. */
 typedef struct splitting {
     mc_lm *lm;
     mica_group *group;
     int64_t rank, size;
-    const mc_block_spec *whole; /* [spec.n_blocks] as the model has them */
     bool divided[MC_MAX_BLOCKS];
 } splitting;
 
@@ -93,7 +94,7 @@ static span own_span(const splitting *w, int64_t rows, int64_t local) {
 static mica_status split_gathered(const splitting *w, mc_linear *l) {
     int64_t rows = l->out, part = (rows + w->size - 1) / w->size;
     l->group = w->group;
-    if (rows < w->size * 4 || part * (w->size - 1) >= rows) return MICA_OK;
+    if (w->size == 1 || rows < w->size * 4 || part * (w->size - 1) >= rows) return MICA_OK;
     int64_t first = w->rank * part < rows - part ? w->rank * part : rows - part;
     *l = take_rows(w->lm->scope, l, (span){first, first + part});
     l->whole = rows;
@@ -147,7 +148,7 @@ static mica_status split_slot(const splitting *w, mc_lm_slot *slot) {
     mc_slot_split how = slot->slot->split;
     if (!slot->name) return MICA_OK;
     if ((how == MC_SPLIT_KEPT || how == MC_SPLIT_OWN) && w->divided[block])
-        return split_kept(w, slot, &w->whole[block], &spec->blocks[block]);
+        return split_kept(w, slot, &w->lm->whole[block], &spec->blocks[block]);
     if (how == MC_SPLIT_OWN || slot->slot->kind != MC_SLOT_MATRIX || slot->slot->exact)
         return MICA_OK;
     slot->linear.joins = how == MC_SPLIT_JOINED && w->divided[block];
@@ -166,16 +167,28 @@ static void divide_blocks(splitting *w) {
     }
     for (int i = 0; i < spec->n_blocks && !keys; i++) {
         if (spec->blocks[i].kind->state != MC_STATE_KEYS) continue;
-        spec->blocks[i] = w->whole[i];
+        spec->blocks[i] = w->lm->whole[i];
         w->divided[i] = false;
     }
+}
+
+/* Leaves of the matrix of layers' inputs the rows of this rank's layers. */
+static void take_inputs(mc_lm *lm) {
+    const mc_decoder_spec *spec = &lm->spec;
+    const span rows = {lm->before * spec->layer_width,
+                       (spec->n_layers - lm->behind) * spec->layer_width};
+    if (lm->before || lm->behind)
+        lm->layer_projection = take_rows(lm->scope, &lm->layer_projection, rows);
 }
 
 static mica_status split_outside(const splitting *w) {
     mc_lm *lm = w->lm;
     int n = (int)lm->spec.streams - 1;
-    MC_TRY(split_gathered(w, &lm->head));
-    if (lm->spec.layer_width) MC_TRY(split_gathered(w, &lm->layer_projection));
+    if (lm->spec.layer_width) {
+        take_inputs(lm);
+        MC_TRY(settle(lm->scope, &lm->layer_projection));
+        MC_TRY(split_gathered(w, &lm->layer_projection));
+    }
     for (int i = 0; i < n; i++) {
         MC_TRY(split_gathered(w, &lm->streams[i]));
         MC_TRY(split_gathered(w, &lm->unstreams[i]));
@@ -183,22 +196,90 @@ static mica_status split_outside(const splitting *w) {
     return MICA_OK;
 }
 
-mica_status mc_lm_split(mc_lm *lm, mica_group *group) {
-    splitting w = {
-        .lm = lm, .group = group, .rank = mica_group_rank(group), .size = mica_group_size(group)};
-    if (w.size == 1) return MICA_OK;
+/* What is inside a stage. */
+static mica_status split_stage(splitting *w) {
+    mc_lm *lm = w->lm;
+    size_t n = (size_t)lm->spec.n_blocks;
+    lm->whole = mc_array_alloc(n, sizeof *lm->whole);
+    if (!lm->whole) return mc_fail_nomem("a rank's part of a model");
+    memcpy(lm->whole, lm->spec.blocks, n * sizeof *lm->whole);
+    if (w->size > 1) divide_blocks(w);
+    MC_TRY(split_outside(w));
+    for (size_t i = 0; w->size > 1 && i < lm->n_slots; i++)
+        if (mc_lm_has_layer(lm, lm->slots[i].layer)) MC_TRY(split_slot(w, &lm->slots[i]));
+    return MICA_OK;
+}
+
+/* ---- stages ---- */
+
+/* Whether layers from `at` on read keys and values of none before it. */
+static bool can_part(const mc_decoder_spec *spec, int at) {
+    for (int i = at; i < spec->n_layers; i++)
+        if (mc_spec_source(spec, i) < at) return false;
+    return true;
+}
+
+/* Where a stage of n begins: of the layers from `least` on at which the model can be parted the one
+ * that is nearest to equal parts. */
+static int stage_start(const mc_decoder_spec *spec, int stage, int n, int least) {
+    int64_t wanted = (int64_t)spec->n_layers * stage / n;
+    int best = spec->n_layers;
+    for (int i = spec->n_layers; i >= least; i--)
+        if (can_part(spec, i) && llabs(i - wanted) <= llabs(best - wanted)) best = i;
+    return best;
+}
+
+static void take_layers(mc_lm *lm, int stage, int n) {
+    int end = 0;
+    for (int i = 0; i <= stage; i++) {
+        lm->before = end;
+        end = i == n - 1 ? lm->spec.n_layers : stage_start(&lm->spec, i + 1, n, end);
+    }
+    lm->behind = lm->spec.n_layers - end;
+}
+
+static mica_status check_sizes(int64_t size, int *tensor, int *pipeline) {
+    int64_t t = *tensor, p = *pipeline;
+    if (!t) t = p ? size / p : size;
+    if (!p) p = size / t;
+    *tensor = (int)t;
+    *pipeline = (int)p;
+    if (t >= 1 && p >= 1 && t * p == size) return MICA_OK;
+    return mc_fail(MICA_EINVAL,
+                   "tensor_parallel %lld times pipeline_parallel %lld is not the number of ranks, "
+                   "%lld",
+                   (long long)t, (long long)p, (long long)size);
+}
+
+/* Lets the device have the collectives of the model's groups. */
+static mica_status join(const mc_lm *lm) {
+    mica_device *device = mica_scope_device(lm->scope);
+    mica_group *const groups[] = {lm->group, lm->stages, lm->peers};
+    for (size_t i = 0; i < 3 && device->backend->join; i++)
+        if (groups[i]) MC_TRY(device->backend->join(device->state, groups[i]));
+    return MICA_OK;
+}
+
+mica_status mc_lm_split(mc_lm *lm, mica_group *group, int tensor, int pipeline) {
+    int rank = mica_group_rank(group), size = mica_group_size(group);
+    MC_TRY(check_sizes(size, &tensor, &pipeline));
+    if (size == 1) return MICA_OK;
     if (lm->spec.both_ways || lm->sentence || lm->ranker)
         return mc_fail(MICA_EUNSUPPORTED, "%s models are not divided among the ranks of a group",
                        lm->spec.family);
-    mc_block_spec *whole = mc_array_alloc((size_t)lm->spec.n_blocks, sizeof *whole);
-    if (!whole) return mc_fail_nomem("a rank's part of a model");
-    memcpy(whole, lm->spec.blocks, (size_t)lm->spec.n_blocks * sizeof *whole);
-    w.whole = whole;
+    int stage = rank / tensor;
+    mica_group *peers = NULL;
+    splitting all = {.lm = lm, .group = group, .rank = rank, .size = size};
     lm->group = mc_group_retain(group);
-    divide_blocks(&w);
-    mica_status status = split_outside(&w);
-    for (size_t i = 0; status == MICA_OK && i < lm->n_slots; i++)
-        status = split_slot(&w, &lm->slots[i]);
-    mc_free(whole);
-    return status;
+    MC_TRY(mc_group_outcome(group, split_gathered(&all, &lm->head)));
+    if (pipeline > 1) {
+        MC_TRY(mica_group_split(group, rank % tensor, rank, &lm->stages));
+        MC_TRY(mica_group_split(group, stage, rank, &peers));
+        take_layers(lm, stage, pipeline);
+    }
+    splitting own = {
+        .lm = lm, .group = peers ? peers : group, .rank = rank % tensor, .size = tensor};
+    lm->peers = peers;
+    MC_TRY(join(lm));
+    return split_stage(&own);
 }

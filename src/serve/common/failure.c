@@ -1,5 +1,7 @@
 #include "serve/common/failure.h"
 
+#include "base/system.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,10 +42,10 @@ bool mc_failure_role(mc_failure *failure, const char *param, const char *place, 
 /* An error's text without the folder of the file that it begins with: where models lie is nothing
  * that clients need to know. Places in a schema, "/properties/a", have no ending and stay. */
 static const char *without_folder(const char *text) {
-    size_t len = strcspn(text, ":,\n"), at = len;
-    while (at > 0 && text[at - 1] != '/')
+    size_t root = mc_root_bytes(text), len = root + strcspn(text + root, ":,\n"), at = len;
+    while (at > 0 && !mc_is_slash(text[at - 1]))
         at--;
-    bool file = *text == '/' && memchr(text + at, '.', len - at);
+    bool file = root > 0 && memchr(text + at, '.', len - at);
     return file ? text + at : text;
 }
 
@@ -62,6 +64,8 @@ bool mc_failure_of(mc_failure *failure, mica_status status, const char *param) {
         return mc_failure_set(failure, 404, NULL, param, "%s", text);
     case MICA_ENOMEM:
         return mc_failure_set(failure, 503, "out_of_memory", param, "%s", text);
+    case MICA_EDEVICE:
+        return mc_failure_set(failure, 503, "device", param, "%s", text);
     case MICA_ECANCELLED:
         return mc_failure_set(failure, 499, "cancelled", param, "the request was cancelled");
     default:

@@ -49,7 +49,7 @@ const mc_field mc_generation_fields[MC_GENERATION_FIELDS] = {
                 .help = "cut a prompt that is too long instead of refusing it"),
     MC_FIELD_AT(INT, "priority", AT(priority), .min = -MC_MAX_PRIORITY, .max = MC_MAX_PRIORITY,
                 .help = "requests of a higher one are computed first; above 0 only as far as the "
-                        "server's --max-priority allows"),
+                        "server allows"),
     MC_FIELD_AT(BOOL, "stream", AT(stream),
                 .help = "send the answer piece by piece, as server-sent events"),
     MC_FIELD(OBJECT, "stream_options", .fields = stream_fields, .count = 2),

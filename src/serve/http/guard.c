@@ -237,14 +237,14 @@ bool mc_guard_check(const mc_guard *guard, const mc_head *head, bool open, size_
                               "the Transfer-Encoding must be chunked");
     if (!guard->any_host && !is_own_host(guard, head->host))
         return mc_failure_set(failure, 403, "invalid_host", NULL,
-                              "the Host %.100s is no name of this server (--allow-host)",
+                              "the Host %.100s is no name of this server, nor one that it allows",
                               head->host);
     if (head->origin && !is_own_origin(head) && !mc_guard_allows_origin(guard, head->origin))
         return mc_failure_set(failure, 403, "invalid_origin", NULL,
-                              "pages of %.100s may not use this server (--cors)", head->origin);
+                              "pages of %.100s may not use this server", head->origin);
     if (!open && is_strange(guard, head))
         return mc_failure_set(failure, 403, "invalid_origin", NULL,
-                              "pages of other sites may not use this server (--cors)");
+                              "pages of other sites may not use this server");
     if (!open && guard->key_count && !*key)
         return mc_failure_set(failure, 401, "invalid_api_key", NULL,
                               "the request has no valid key: want Authorization: Bearer KEY");

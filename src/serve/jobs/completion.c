@@ -292,12 +292,12 @@ bool mc_completion_check(const mc_completion *job) {
     if (limits->max_tokens && job->asked_tokens > limits->max_tokens)
         return mc_failure_set(failure, 400, "invalid_value", job->asked_field,
                               "%s: %" PRId64 " tokens are asked for; the limit of an answer here "
-                              "is %" PRId64 " (--max-tokens)",
+                              "is %" PRId64,
                               job->asked_field, job->asked_tokens, limits->max_tokens);
     return job->priority <= limits->max_priority ||
            mc_failure_set(failure, 400, "invalid_value", "priority",
-                          "priority: %d is asked for; the highest here is %d (--max-priority)",
-                          job->priority, limits->max_priority);
+                          "priority: %d is asked for; the highest here is %d", job->priority,
+                          limits->max_priority);
 }
 
 /* Sets the options of each choice. */

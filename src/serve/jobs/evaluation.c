@@ -169,6 +169,10 @@ bool mc_evaluation_start(mc_evaluation *evaluation, mc_evaluator *evaluator) {
     evaluation->evaluator = evaluator;
     mc_cancel_init_either(&evaluation->cancel, &http->cancel, NULL);
     mc_exchange_attach(http, &(mc_exchange_work){on_hangup, on_close, evaluation});
+    if (evaluation->served->lead)
+        return mc_failure_set(&http->failure, 400, "unsupported", "model",
+                              "the model is computed by several processes together: it answers "
+                              "prompts, and makes no vectors and no scores");
     if (add(evaluator, evaluation)) return true;
     return mc_failure_set(&http->failure, 503, "overloaded", NULL,
                           "%d requests wait already, as many as may: try again later",

@@ -78,7 +78,7 @@ const mc_field mc_llama_fields[MC_LLAMA_FIELDS] = {
     MC_FIELD(NOTED, "mirostat_tau", .help = "of mirostat, which is off"),
     MC_FIELD(NOTED, "mirostat_eta", .help = "of mirostat, which is off"),
     MC_FIELD(NOTED, "t_max_predict_ms",
-             .help = "n_predict limits an answer, and --max-seconds the time of all"),
+             .help = "n_predict limits an answer, and the server the time of all"),
     MC_FIELD(NOTED, "samplers", .help = "they have one order here"),
     MC_FIELD(NOTED, "response_fields", .help = "an answer has all of its fields"),
     MC_FIELD(ONLY, "post_sampling_probs", .choices = "false"),

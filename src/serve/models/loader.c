@@ -18,10 +18,19 @@ enum { ROOM_US = 60000000, FIRST_US = 5000000, SECOND_US = 1000000 };
 
 /* ---- one model ---- */
 
-static void close_parts(mc_served *served) {
-    mc_schedule_close(&served->schedule);
+/* The other ranks close it, too. */
+static void close_model(mc_served *served) {
+    mc_lead_say(served->lead, MC_LEAD_CLOSE_MODEL, NULL, 0);
+    (void)mc_lead_send(served->lead); /* it fails where the team is broken */
     mc_model_release(served->model);
     served->model = NULL;
+    mc_lead_close(&served->lead);
+}
+
+static void close_parts(mc_served *served) {
+    mc_schedule_close(&served->schedule);
+    mc_kv_source_close(&served->events);
+    close_model(served);
 }
 
 void mc_served_free(mc_served *served) {
@@ -44,19 +53,33 @@ static mica_status check_limits(const mica_serving_options *options) {
     return MICA_OK;
 }
 
+/* The name of its adapter, which requests append to that of the model; NULL: it has none. */
+static const char *adapter_of(const mc_served *served) {
+    return served->base ? served->name + strlen(served->base) + 1 : NULL;
+}
+
+static mica_status open_events(mc_served *served) {
+    if (!served->models->events) return MICA_OK;
+    return mc_kv_source_open(served->models->events, served->base ? served->base : served->name,
+                             adapter_of(served), &served->events);
+}
+
 mica_status mc_served_open(mc_served *served, const mica_model *model, uint64_t cache_bytes) {
     const mica_serving_options *options = &served->options;
-    const mc_schedule_options schedule = {.rows = options->rows,
-                                          .step_tokens = options->step_tokens,
-                                          .queue = options->queue,
-                                          .draft_tokens = options->draft_tokens,
-                                          .prefix_folder = options->prefix_cache,
-                                          .notice = options->notice,
-                                          .notice_user = options->notice_user,
-                                          .cache_bytes = cache_bytes};
+    mc_schedule_options schedule = {.rows = options->rows,
+                                    .step_tokens = options->step_tokens,
+                                    .queue = options->queue,
+                                    .draft_tokens = options->draft_tokens,
+                                    .prefix_folder = options->prefix_cache,
+                                    .notice = options->notice,
+                                    .notice_user = options->notice_user,
+                                    .cache_bytes = cache_bytes,
+                                    .lead = served->lead};
     mc_schedule_stats stats;
     served->model = model;
     mica_status status = check_limits(options);
+    if (status == MICA_OK) status = open_events(served);
+    schedule.kv_events = mc_kv_source_events(served->events);
     if (status == MICA_OK) status = mc_schedule_open(model, &schedule, &served->schedule);
     if (status != MICA_OK) {
         close_parts(served);
@@ -76,7 +99,7 @@ bool mc_served_has_failed(const mc_served *served) {
 static void drop_folder(char *text, const char *folder) {
     size_t len = folder ? strlen(folder) : 0;
     for (char *at = text; len > 0 && (at = strstr(at, folder));)
-        memmove(at, at + len + (at[len] == '/'), strlen(at + len + (at[len] == '/')) + 1);
+        memmove(at, at + len + mc_is_slash(at[len]), strlen(at + len + mc_is_slash(at[len])) + 1);
 }
 
 /* It is the server's fault, not that of the request, whatever is wrong with the files. */
@@ -155,6 +178,20 @@ static void wait_until(mc_models *models, uint64_t until_us) {
 
 /* ---- loading and closing ---- */
 
+/* Opens it together with other ranks, if there are some. */
+static mica_status open_together(mc_models *models, mc_served *served,
+                                 const mica_model_options *options, mica_model **model) {
+    if (!models->team) return mc_model_open(served->folder, options, models->device, model);
+    MC_TRY(mc_lead_open(models->team, ++models->leads, &served->lead));
+    mc_lead_say(served->lead, MC_LEAD_OPEN_MODEL, NULL, 0);
+    mc_lead_say_text(served->lead, served->name);
+    mica_status status = mc_lead_send(served->lead);
+    if (status == MICA_OK) status = mc_model_open(served->folder, options, models->device, model);
+    (void)mc_lead_done(served->lead, status);
+    mc_lead_rest(served->lead);
+    return status;
+}
+
 /* Opens it, without the lock. */
 static mica_status open_model(mc_models *models, mc_served *served, uint64_t cache_bytes) {
     mica_model_options options = models->loading.model;
@@ -163,7 +200,11 @@ static mica_status open_model(mc_models *models, mc_served *served, uint64_t cac
     options.adapter = served->adapter;
     if (!served->stays) options.chat_template = NULL;
     if (served->was_loaded || !served->stays) options.progress = NULL;
-    MC_TRY(mc_model_open(served->folder, &options, models->device, &model));
+    mica_status status = open_together(models, served, &options, &model);
+    if (status != MICA_OK) {
+        close_model(served);
+        return status;
+    }
     if (!models->device && mica_model_device(model)) {
         models->device = mica_model_device(model);
         mc_device_retain(models->device);

@@ -41,12 +41,24 @@ static void free_loading(mc_loading *loading) {
     if (model->device) mc_device_release(model->device);
 }
 
+/* Lets the other ranks end, unless one of them has done so. */
+static void end_team(mc_models *models) {
+    mc_lead *lead;
+    if (models->team && mc_lead_open(models->team, 0, &lead) == MICA_OK) {
+        mc_lead_say(lead, MC_LEAD_END, NULL, 0);
+        (void)mc_lead_send(lead);
+        mc_lead_close(&lead);
+    }
+    mc_team_close(&models->team);
+}
+
 void mc_models_deinit(mc_models *models) {
     mc_loader_end(models);
     for (mc_served *at = models->first, *next; at; at = next) {
         next = at->next;
         mc_served_free(at);
     }
+    end_team(models);
     if (models->device) mc_device_release(models->device);
     free_loading(&models->loading);
     mc_catalog_deinit(&models->catalog);
@@ -116,7 +128,11 @@ static mc_served *new_one(mc_models *models, mc_str name, const char *base, cons
 mica_status mc_models_add(mc_models *models, const char *name, const mica_model *model,
                           const mica_serving_options *options) {
     if (!name || !*name) return mc_fail(MICA_EINVAL, "a served model needs a name");
+    const mc_session_model *local;
     if (!model) return mc_fail(MICA_EINVAL, "mica_server_add: model is NULL");
+    if (mc_model_local(model, &local) == MICA_OK && local->lm->group)
+        return mc_fail(MICA_EUNSUPPORTED, "mica_server_add: the model is over several ranks: "
+                                          "mica_server_load opens such models");
     mc_served *served = new_one(models, mc_str_of(name), NULL, NULL, NULL, options);
     if (!served) return mc_fail_nomem("a served model");
     served->stays = served->was_loaded = true;
@@ -184,7 +200,8 @@ static mica_status take_options(mc_models *models, const mica_loading_options *g
     mc_loading *loading = &models->loading;
     bool done = true;
     if (given->model)
-        MC_TRY(MC_OPTIONS_COPY(mica_model_options, group, &loading->model, given->model));
+        MC_TRY(
+            MC_OPTIONS_COPY(mica_model_options, pipeline_parallel, &loading->model, given->model));
     mica_model_options *model = &loading->model;
     if (model->device) mc_device_retain(model->device);
     model->engine = copy(model->engine, &done);
@@ -203,6 +220,17 @@ static mica_status take_options(mc_models *models, const mica_loading_options *g
     MC_TRY(mc_catalog_set_places(&models->catalog, given->places, given->place_count));
     MC_TRY(take_adapters(loading, given));
     return open_device(models);
+}
+
+/* Other ranks load what was named, and no other model. */
+static mica_status open_team(mc_models *models) {
+    mica_group *group = models->loading.model.group;
+    if (mica_group_size(group) == 1) return MICA_OK;
+    if (mica_group_rank(group) > 0)
+        return mc_fail(MICA_EINVAL, "mica_server_load: of rank 0; rank %d calls mica_server_follow",
+                       mica_group_rank(group));
+    MC_TRY(mc_catalog_set_places(&models->catalog, NULL, 0));
+    return mc_team_open(group, &models->team);
 }
 
 /* Adds the models that are loaded at first. */
@@ -248,9 +276,12 @@ static mica_status wait_for_named(mc_models *models) {
     return status;
 }
 
-mica_status mc_models_load(mc_models *models, const mica_loading_options *options) {
+mica_status mc_models_load(mc_models *models, const mica_loading_options *options,
+                           void (*broken)(void *user), void *user) {
     if (models->has_thread) return mc_fail(MICA_EINVAL, "mica_server_load was called before");
     MC_TRY(take_options(models, options));
+    MC_TRY(open_team(models));
+    if (models->team) mc_team_watch(models->team, broken, user);
     MC_TRY(add_named(models, options));
     MC_TRY(mc_loader_start(models));
     return wait_for_named(models);

@@ -48,8 +48,9 @@ void mc_models_deinit(mc_models *models); /* no request is left; mc_loader_end w
 mica_status mc_models_add(mc_models *models, const char *name, const mica_model *model,
                           const mica_serving_options *options);
 
-/* errors  as mica_server_load */
-mica_status mc_models_load(mc_models *models, const mica_loading_options *options);
+/* broken: called once if a rank of the models' is gone. errors  as mica_server_load */
+mica_status mc_models_load(mc_models *models, const mica_loading_options *options,
+                           void (*broken)(void *user), void *user);
 
 /* ---- for requests ---- */
 

@@ -109,8 +109,8 @@ mica_status mc_room_fail(const mc_models *models, const mc_served *next) {
     if (bytes > limit)
         return mc_fail(MICA_ENOMEM,
                        "it and what is in use need %" PRIu64 " MiB, and models may have %" PRIu64
-                       " MiB (--model-memory)",
+                       " MiB",
                        bytes >> 20, limit >> 20);
-    return mc_fail(MICA_ENOMEM, "%d models may be in memory (--max-models), and all are in use",
+    return mc_fail(MICA_ENOMEM, "%d models may be in memory, and all are in use",
                    models->loading.max_models);
 }

@@ -5,9 +5,11 @@
 
 #include "base/cancel.h"
 #include "schedule/schedule.h"
+#include "serve/events/publisher.h"
 #include "serve/http/exchange.h"
 #include "serve/models/catalog.h"
 #include "serve/models/made.h"
+#include "session/lead.h"
 
 #include <mica/serve.h>
 
@@ -37,6 +39,8 @@ typedef struct mc_served {
     /* Of a loaded one, for who has a reference. */
     const mica_model *model;
     mc_schedule *schedule; /* computes its answers */
+    mc_kv_source *events;  /* of its caches; NULL: none are published */
+    mc_lead *lead;         /* tells other ranks what the schedule does; NULL: there are none */
     int64_t created;       /* seconds since 1970: when it was loaded */
     /* Guarded by the lock of the models. */
     struct mc_served *next;
@@ -70,7 +74,10 @@ typedef struct mc_loading {
 typedef struct mc_models {
     mc_handlers *handlers; /* of the server */
     mc_catalog catalog;
-    mc_made_list made; /* of these, by requests */
+    mc_made_list made;       /* of these, by requests */
+    mc_kv_publisher *events; /* of the server; NULL: none are published */
+    mc_team *team;           /* the ranks that compute together; NULL: this process alone does */
+    int64_t leads;           /* of the team, so far: of the loader */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     mc_served *first;

@@ -31,7 +31,7 @@ const mc_field mc_ollama_create_fields[MC_OLLAMA_CREATE_FIELDS] = {
         .help = "the other fields say what it would; clients of ollama 0.5.5 and later send these"),
     MC_FIELD(REFUSED, "quantize", .help = "mica quantize does it"),
     MC_FIELD(REFUSED, "files", .help = "requests bring no weights"),
-    MC_FIELD(REFUSED, "adapters", .help = "--adapter names them"),
+    MC_FIELD(REFUSED, "adapters", .help = "the server names them"),
 };
 
 typedef struct copy_values {

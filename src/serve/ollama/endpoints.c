@@ -37,14 +37,13 @@ static const mc_endpoint endpoints[] = {
                 .help = "another name for a model, as /api/create keeps it"),
     MC_ENDPOINT("POST", "/api/pull", mc_ollama_pull, .api = MC_API_OLLAMA,
                 .tables = {{mc_ollama_pull_fields, MC_OLLAMA_PULL_FIELDS, 0}},
-                .help = "download a model to the cache; requests may then name it. Needs "
-                        "--allow-downloads, else 403"),
-    MC_ENDPOINT(
-        "DELETE", "/api/delete", mc_ollama_delete, .api = MC_API_OLLAMA,
-        .tables = {{mc_ollama_delete_fields, MC_OLLAMA_DELETE_FIELDS, 0}},
-        .help =
-            "remove a model, which has no requests under way, from the cache. Needs "
-            "--allow-downloads, else 403; a name that /api/create or /api/copy made needs nothing"),
+                .help = "download a model to the cache; requests may then name it. 403 "
+                        "unless the server allows downloads"),
+    MC_ENDPOINT("DELETE", "/api/delete", mc_ollama_delete, .api = MC_API_OLLAMA,
+                .tables = {{mc_ollama_delete_fields, MC_OLLAMA_DELETE_FIELDS, 0}},
+                .help = "remove a model, which has no requests under way, from the cache. 403 "
+                        "unless the server allows downloads; a name that /api/create or /api/copy "
+                        "made needs nothing"),
 };
 
 const mc_endpoint_list mc_endpoints_ollama = {"ollama", endpoints,

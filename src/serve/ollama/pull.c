@@ -42,8 +42,8 @@ static bool read_request(mc_exchange *http, hub_values *values, char *name, size
     if (!mc_exchange_read(http, values)) return false;
     if (!http->server->options.downloads)
         return mc_failure_set(&http->failure, 403, "downloads_not_allowed", NULL,
-                              "requests may not change the cache of models: mica serve "
-                              "--allow-downloads lets them");
+                              "requests may not change the cache of models: the "
+                              "server does not allow downloads");
     mc_str given = values->model.ptr ? values->model : values->name;
     if (!given.ptr)
         return mc_failure_set(&http->failure, 400, "missing_field", "model", "model is missing");

@@ -62,7 +62,7 @@ static const mc_field fields[] = {
     MC_FIELD(REFUSED, "audio", .help = "models write text only"),
     MC_FIELD(NOTED, "prediction",
              .help = "advice of what the answer will be, which makes none faster here: "
-                     "--draft-tokens drafts from the conversation itself"),
+                     "the server drafts from the conversation itself"),
     MC_FIELD(REFUSED, "web_search_options", .help = "there is no search"),
     MC_FIELD(REFUSED, "functions", .help = "tools took their place"),
     MC_FIELD(REFUSED, "function_call", .help = "tool_choice took its place"),

@@ -189,10 +189,10 @@ static bool forget(mc_exchange *http) {
 }
 
 static const mc_endpoint endpoints[] = {
-    MC_ENDPOINT("POST", "/v1/files", upload,
-                .tables = {{fields, sizeof fields / sizeof *fields, 0}},
-                .help = "uploads a file as multipart/form-data, up to --max-body; the server holds "
-                        "1024 of them and 1 GiB, in a private folder that it removes when it ends"),
+    MC_ENDPOINT(
+        "POST", "/v1/files", upload, .tables = {{fields, sizeof fields / sizeof *fields, 0}},
+        .help = "uploads a file as multipart/form-data, as long as a body may be; the server holds "
+                "1024 of them and 1 GiB, in a private folder that it removes when it ends"),
     MC_ENDPOINT("GET", "/v1/files", list, .flags = MC_ENDPOINT_ALWAYS,
                 .query = "after limit order purpose",
                 .help = "the files of the same key, newest first or in the order asc: up to limit "

@@ -86,7 +86,7 @@ static const mc_field fields[] = {
     MC_FIELD_AT(INT, "priority", AT(generation.priority), .min = -MC_MAX_PRIORITY,
                 .max = MC_MAX_PRIORITY,
                 .help = "requests of a higher one are computed first; above 0 only as far as the "
-                        "server's --max-priority allows"),
+                        "server allows"),
     MC_FIELD_AT(JSON, "include", AT(include), .types = MC_FIELD_IS_ARRAY,
                 .help = "message.output_text.logprobs: also the tokens' log-probabilities; "
                         "reasoning.encrypted_content: thoughts also sealed, for clients that keep "

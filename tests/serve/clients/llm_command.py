@@ -27,6 +27,12 @@ MODELS = """
   api_base: {address}/v1
   completion: true
 """
+# A text of any length may go on until no room is left.
+SCHEMA = json.dumps({
+    "type": "object",
+    "properties": {"days": {"type": "integer"}, "sky": {"type": "string", "maxLength": 20}},
+    "required": ["days", "sky"],
+})
 PLUGIN = '''
 def days_left(month: int) -> str:
     "The days that are left in a month."
@@ -60,7 +66,7 @@ def main():
         assert say("-c", "-o", "temperature", "0", "Why?")
         said = say("-m", "mica-text", "-o", "temperature", "0", "-o", "max_tokens", "8", "curl is")
         assert said == run("generate", "--model", MODEL, "--max-tokens", "8", "curl is")
-        shaped = json.loads(say(*greedy, "--schema", "days int, sky", "Weather?"))
+        shaped = json.loads(say(*greedy, "--schema", SCHEMA, "Weather?"))
         assert isinstance(shaped["days"], int) and isinstance(shaped["sky"], str), shaped
         # Tools are shown to the model.
         assert say(*greedy, "--functions", PLUGIN, QUESTION)

@@ -46,7 +46,8 @@ def served(*options, models=(MODEL,)):
             server.send_signal(signal.SIGTERM)
             code = server.wait(60)
             server.stderr.close()
-        assert code == 0, code
+        # A signal of Linux ends what Wine runs at once: there are none on Windows.
+        assert code == (-signal.SIGTERM if "MICA_TEST_WINE" in os.environ else 0), code
 
 
 def run(*words, stdin=""):

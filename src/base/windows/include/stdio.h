@@ -10,7 +10,6 @@ extern "C" {
 #endif
 
 FILE *fopen(const char *path, const char *mode) __asm__("mc_posix_fopen");
-FILE *open_memstream(char **text, size_t *bytes) __asm__("mc_posix_open_memstream");
 int rename(const char *from, const char *to) __asm__("mc_posix_rename"); /* replaces a file */
 int remove(const char *path) __asm__("mc_posix_remove");
 

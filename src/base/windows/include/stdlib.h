@@ -9,8 +9,7 @@
 extern "C" {
 #endif
 
-/* The text lives until the same thread asks for many others: the program keeps none. HOME is also
- * the user's folder (USERPROFILE). */
+/* The text lives as long as the program. HOME is also the user's folder (USERPROFILE). */
 char *getenv(const char *name) __asm__("mc_posix_getenv");
 int setenv(const char *name, const char *value, int replace) __asm__("mc_posix_setenv");
 int unsetenv(const char *name) __asm__("mc_posix_unsetenv");

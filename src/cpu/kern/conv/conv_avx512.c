@@ -5,8 +5,8 @@
 
 #define ROWS 6 /* 6 x 4 sums, 4 registers of panels and one of x fit 32 registers */
 #define PANELS 4
-#define PLACES 4
-#define BESIDE 4
+#define PLACES 6
+#define BESIDE 2
 
 #include "cpu/kern/conv/conv_tmpl.h"
 

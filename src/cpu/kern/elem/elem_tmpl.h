@@ -11,6 +11,7 @@ enum { WIDTH = BYTES / sizeof(float), TILE = 8 * WIDTH };
 
 typedef float vec __attribute__((vector_size(BYTES)));
 typedef int32_t mask __attribute__((vector_size(BYTES)));
+typedef uint8_t few __attribute__((vector_size(WIDTH), aligned(1), may_alias));
 typedef float loose __attribute__((vector_size(BYTES), aligned(4), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
@@ -33,10 +34,6 @@ INLINE float one_over_sqrt(float x) {
     return 1.0f / sqrtf(x);
 }
 
-INLINE float sigmoid(float x) {
-    return 1.0f / (1.0f + mk_expf(-x));
-}
-
 #define BINARY(op, name, expression)     \
     INLINE vec op_##name(vec a, vec b) { \
         return expression;               \
@@ -55,12 +52,91 @@ INLINE float sigmoid(float x) {
 
 /* ---- a tile ---- */
 
+/* The same of an array of rows that repeat: where it lies, if that is in one row. */
+static const float *see_rows(const mk_step *s, int64_t at, int64_t n, float *copy) {
+    int64_t column = at % s->row, left = s->every - at % s->every;
+    const float *from = (const float *)s->x + at / s->every * s->row;
+    if (n == TILE && n <= s->row - column) return from + column;
+    if (n < TILE) memset(copy, 0, TILE * sizeof *copy);
+    for (int64_t done = 0, run; done < n; done += run) {
+        run = s->row == 1 ? left : s->row - column;
+        if (run > n - done) run = n - done;
+        if (s->row == 1)
+            for (int64_t i = 0; i < run; i++)
+                copy[done + i] = *from;
+        else
+            memcpy(copy + done, from + column, (size_t)run * sizeof *copy);
+        column = 0;
+        left -= run;
+        if (left > 0) continue;
+        from += s->row;
+        left = s->every;
+    }
+    return copy;
+}
+
 /* The step's array from element `at` on; of a part of a tile a copy, with zeros behind it. */
 INLINE const float *see(const mk_step *s, int64_t at, int64_t n, float *copy) {
-    if (n == TILE) return s->x + at;
+    if (s->row > 0) return see_rows(s, at, n, copy);
+    const float *x = (const float *)s->x + at;
+    if (n == TILE) return x;
     memset(copy, 0, TILE * sizeof *copy);
-    memcpy(copy, s->x + at, (size_t)n * sizeof *copy);
+    memcpy(copy, x, (size_t)n * sizeof *copy);
     return copy;
+}
+
+/* The first n of them as floats; zeros behind. */
+#define WIDEN(type, T)                                                               \
+    INLINE void widen_##type(const mk_step *s, int64_t at, int64_t n, float *copy) { \
+        const T *x = (const T *)s->x + at;                                           \
+        T part[TILE] = {0};                                                          \
+        if (n != TILE) x = memcpy(part, x, (size_t)n * sizeof *x);                   \
+        for (int i = 0; i < TILE; i++)                                               \
+            copy[i] = (float)x[i];                                                   \
+    }
+WIDEN(u8, uint8_t)
+WIDEN(i8, int8_t)
+WIDEN(i32, int32_t)
+
+/* ---- bytes ---- */
+
+INLINE vec saturated(vec v, vec lo, vec hi) {
+    v = SELECT(v == v, v, SPREAD(0.0f));
+    v = SELECT(v < hi, v, hi);
+    return SELECT(v > lo, v, lo);
+}
+
+/* The tile, which is aligned, as bytes, which it becomes itself. */
+INLINE void put_bytes(bool is_signed, float *x, int64_t n, uint8_t *to) {
+    const vec lo = SPREAD(is_signed ? -128.0f : 0.0f), hi = SPREAD(is_signed ? 127.0f : 255.0f);
+    _Alignas(64) uint8_t part[TILE], *bytes = n == TILE && to ? to : part;
+    for (int i = 0; i < TILE; i += WIDTH) {
+        mask whole = __builtin_convertvector(saturated(*(vec *)(x + i), lo, hi), mask);
+        *(vec *)(x + i) = __builtin_convertvector(whole, vec);
+        *(few *)(bytes + i) = __builtin_convertvector(whole, few);
+    }
+    if (n != TILE && to) memcpy(to, part, (size_t)n);
+}
+
+/* The tile rounded; false: some are too near the middle of two integers to be sure. */
+INLINE bool round_quickly(const mk_rounding *by, const float *restrict x, float *restrict y) {
+    int32_t unsure = 0;
+    for (int i = 0; i < TILE; i++) {
+        float v = x[i] * by->inverse, whole = rintf(v);
+        unsure |= fabsf(v - whole) > MK_ROUND_SURE;
+        y[i] = whole + by->zero;
+    }
+    return !unsure;
+}
+
+static void round_tile(bool is_signed, const mk_step *s, float *x, int64_t n, uint8_t *to) {
+    const mk_rounding by = mk_rounding_of(s->x, s->zero, is_signed);
+    _Alignas(64) float y[TILE];
+    if (!by.quick || !round_quickly(&by, x, y))
+        for (int i = 0; i < TILE; i++)
+            y[i] = rintf(x[i] / by.scale) + by.zero;
+    put_bytes(is_signed, y, n, to);
+    memcpy(x, y, sizeof y);
 }
 
 #define EACH(f, name) \
@@ -85,7 +161,25 @@ INLINE const float *see(const mk_step *s, int64_t at, int64_t n, float *copy) {
         EACH(each, name)                \
         break;
 #define SEE x = see(s, at, n, memory)
-#define NUMBER c = SPREAD(*s->x)
+#define NUMBER c = SPREAD(*(const float *)s->x)
+#define BYTES_OF(s) ((s)->y ? (uint8_t *)(s)->y + at : NULL)
+
+#define WITH_BYTES(type, is_signed)                       \
+    case MK_STEP_store_##type:                            \
+        EACH(UNSTORE, 0)                                  \
+        put_bytes(is_signed, memory, n, BYTES_OF(s));     \
+        EACH(RELOAD, 0)                                   \
+        break;                                            \
+    case MK_STEP_round_##type:                            \
+        EACH(UNSTORE, 0)                                  \
+        round_tile(is_signed, s, memory, n, BYTES_OF(s)); \
+        EACH(RELOAD, 0)                                   \
+        break;
+#define WIDENED(type)                   \
+    case MK_STEP_load_##type:           \
+        widen_##type(s, at, n, memory); \
+        EACH(RELOAD, 0)                 \
+        break;
 
 /* n is TILE, known to the compiler, or less. */
 INLINE void run_tile(const mk_step *steps, int n_steps, int64_t at, int64_t n) {
@@ -98,10 +192,15 @@ INLINE void run_tile(const mk_step *steps, int n_steps, int64_t at, int64_t n) {
         switch (s->op) {
             STEP(load, 0, SEE, LOAD)
             STEP(load_number, 0, NUMBER, LOAD_NUMBER)
+            WIDENED(u8)
+            WIDENED(i8)
+            WIDENED(i32)
+            WITH_BYTES(u8, false)
+            WITH_BYTES(i8, true)
         case MK_STEP_store:
-            y = n == TILE ? s->y + at : memory;
+            y = n == TILE ? (float *)s->y + at : memory;
             EACH(STORE, 0)
-            if (n != TILE) memcpy(s->y + at, memory, (size_t)n * sizeof *y);
+            if (n != TILE) memcpy((float *)s->y + at, memory, (size_t)n * sizeof *y);
             break;
 #define ALIKE(op, name, expression)                \
     STEP(name##_array, name, SEE, WITH_ARRAY)      \
@@ -131,6 +230,13 @@ static void elem_steps(int64_t begin, int64_t end, const mk_step *steps, int n_s
     if (at < end) run_tile(steps, n_steps, at, end - at);
 }
 
+static void elem_table(int64_t n, const uint8_t *restrict x, const uint8_t table[256],
+                       uint8_t *restrict y) {
+    for (int64_t i = 0; i < n; i++)
+        y[i] = table[x[i]];
+}
+
 void FILL(mk_kernels *kernels) {
     kernels->elem_steps = elem_steps;
+    kernels->elem_table = elem_table;
 }

@@ -38,12 +38,6 @@ static inline mk_code_step mk_code_step_of(int32_t highest, int32_t lowest, int 
     return (mk_code_step){.scale = step, .inverse = 1 / step, .some = true};
 }
 
-/* Whether codes of x are in pairs of words, the even ones and the odd ones, by the weights' largest
- * code: those of 4 bits. */
-static inline bool mk_in_pairs(int max) {
-    return max == 15 || max == MK_E2M1_MAX;
-}
-
 /* A group of x, `group` elements, a multiple of 16, that is to meet weights of codes up to
  * `max`. */
 typedef void (*mk_quantize_group)(const float *x, int group, int max, int8_t *codes, float *scale,

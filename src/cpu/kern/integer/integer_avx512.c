@@ -32,6 +32,97 @@ static void int_scale(int64_t n, const int32_t *x, int32_t zero, const int32_t *
     }
 }
 
+/* What int_round reads. */
+typedef struct rounded {
+    const int32_t *x, *sums;
+    __m512i zeros;
+    const float *scale, *bias;
+    bool steps;
+} rounded;
+
+/* The values of the lanes of m from column i on. */
+MK_INLINE __m512 scaled(const rounded *r, __mmask16 m, int64_t i) {
+    __m512i sum =
+        r->sums ? moved(m, r->x + i, r->zeros, r->sums + i) : _mm512_maskz_loadu_epi32(m, r->x + i);
+    __m512 by = r->steps ? _mm512_maskz_loadu_ps(m, r->scale + i) : _mm512_set1_ps(*r->scale);
+    __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), by);
+    return r->bias ? _mm512_add_ps(v, _mm512_maskz_loadu_ps(m, r->bias + i)) : v;
+}
+
+/* Multiples of the scale by its reciprocal; *unsure: lanes that have to be divided, and NaN. */
+MK_INLINE __m512 nearly(const mk_rounding *by, __m512 v, __mmask16 *unsure) {
+    v = _mm512_mul_ps(v, _mm512_set1_ps(by->inverse));
+    __m512 whole = _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m512 apart = _mm512_abs_ps(_mm512_sub_ps(v, whole));
+    *unsure |= _mm512_cmp_ps_mask(apart, _mm512_set1_ps(MK_ROUND_SURE), _CMP_NLE_UQ);
+    return whole;
+}
+
+/* Bytes of the lanes of m. Bounds first, as in int_from_f32. */
+MK_INLINE void round_lanes(const mk_rounding *by, __mmask16 m, __m512 v, uint8_t *y) {
+    v = _mm512_roundscale_ps(_mm512_div_ps(v, _mm512_set1_ps(by->scale)),
+                             _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    v = _mm512_add_ps(v, _mm512_set1_ps(by->zero));
+    const __mmask16 number = _mm512_cmp_ps_mask(v, v, _CMP_ORD_Q);
+    v = _mm512_max_ps(v, _mm512_set1_ps(by->lo));
+    v = _mm512_maskz_min_ps(number, v, _mm512_set1_ps(by->hi));
+    _mm_mask_storeu_epi8(y, m, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(v)));
+}
+
+/* What is too small becomes the smallest integer. */
+MK_INLINE __m512i integers(__m512 whole) {
+    return _mm512_cvttps_epi32(_mm512_min_ps(whole, _mm512_set1_ps(INT16_MAX)));
+}
+
+/* 64 bytes; false: not all are sure. Packing saturates, and takes quarters in turns. */
+MK_INLINE bool round_quickly(const mk_rounding *by, const rounded *r, int64_t i, uint8_t *y) {
+    const __m512i quarters =
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i plus = _mm512_set1_epi16((short)by->zero);
+    const __mmask16 all = (__mmask16)-1;
+    __mmask16 unsure = 0;
+    __m512 a = nearly(by, scaled(r, all, i), &unsure);
+    __m512 b = nearly(by, scaled(r, all, i + LANES), &unsure);
+    __m512 c = nearly(by, scaled(r, all, i + 2 * LANES), &unsure);
+    __m512 d = nearly(by, scaled(r, all, i + 3 * LANES), &unsure);
+    if (unsure) return false;
+    __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(integers(a), integers(b)), plus);
+    __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(integers(c), integers(d)), plus);
+    __m512i bytes = by->lo < 0 ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+    _mm512_storeu_si512(y + i, _mm512_permutexvar_epi32(quarters, bytes));
+    return true;
+}
+
+/* 16 bytes at most, of the lanes of m. */
+MK_INLINE void round_some(const mk_rounding *by, const rounded *r, __mmask16 m, int64_t i,
+                          uint8_t *y) {
+    __mmask16 unsure = 0;
+    __m512 v = scaled(r, m, i), whole = nearly(by, v, &unsure);
+    if (!by->quick || (unsure & m)) {
+        round_lanes(by, m, v, y + i);
+        return;
+    }
+    __m512i at = _mm512_max_epi32(integers(whole), _mm512_set1_epi32(INT16_MIN));
+    at = _mm512_add_epi32(at, _mm512_set1_epi32((int)by->zero));
+    at = _mm512_max_epi32(at, _mm512_set1_epi32((int)by->lo));
+    at = _mm512_min_epi32(at, _mm512_set1_epi32((int)by->hi));
+    _mm_mask_storeu_epi8(y + i, m, _mm512_cvtepi32_epi8(at));
+}
+
+static void int_round(int64_t n, const int32_t *x, int32_t zero, const int32_t *sums,
+                      const float *scale, int64_t step, const float *bias, const mk_rounding *to,
+                      uint8_t *y) {
+    const rounded r = {x, sums, _mm512_set1_epi32(zero), scale, bias, step != 0};
+    const mk_rounding by = *to;
+    int64_t i = 0;
+    for (; by.quick && i + 4 * LANES <= n; i += 4 * LANES)
+        if (!round_quickly(&by, &r, i, y))
+            for (int64_t l = i; l < i + 4 * LANES; l += LANES)
+                round_lanes(&by, (__mmask16)-1, scaled(&r, (__mmask16)-1, l), y + l);
+    for (; i < n; i += LANES)
+        round_some(&by, &r, mk_first(n - i), i, y);
+}
+
 /* Bounds first: what does not fit 32 bits would become the smallest integer, as NaN does. */
 static void int_from_f32(int64_t n, bool is_signed, const float *x, void *y) {
     const __m512 lo = _mm512_set1_ps(is_signed ? INT8_MIN : 0);
@@ -41,7 +132,7 @@ static void int_from_f32(int64_t n, bool is_signed, const float *x, void *y) {
         __m512 v = _mm512_maskz_loadu_ps(m, x + i);
         const __mmask16 number = _mm512_cmp_ps_mask(v, v, _CMP_ORD_Q);
         v = _mm512_maskz_min_ps(number, _mm512_max_ps(v, lo), hi);
-        _mm512_mask_cvtepi32_storeu_epi8((char *)y + i, m, _mm512_cvttps_epi32(v));
+        _mm_mask_storeu_epi8((char *)y + i, m, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(v)));
     }
 }
 
@@ -109,6 +200,7 @@ static void int_taps(int64_t m, int64_t n, int64_t taps, const uint8_t *const *r
 void mk_integer_avx512(mk_kernels *kernels) {
     kernels->int_taps = int_taps;
     kernels->int_scale = int_scale;
+    kernels->int_round = int_round;
     kernels->int_from_f32 = int_from_f32;
     kernels->int_offset = int_offset;
 }

@@ -13,6 +13,7 @@
  *             channel.
  * int_scale:  y[i] = (float)(x[i] - zero * sums[i]) * scale[i * step] + bias[i], each operation
  *             rounded. step 0 or 1. sums and bias may be NULL: 0, and nothing is added.
+ * int_round:  y [n] of 8 bits: what int_scale gives, as `by` says (mk_rounding).
  * int_from_f32: y [n] of 8 bits: x rounded towards zero, saturated; 0 where it is NaN.
  * int_offset: y[i] = x[i] - zero * sums[i]. y may be x. */
 KERN(int_matmul, void,
@@ -29,5 +30,8 @@ KERN(int_taps, void,
 KERN(int_scale, void,
      (int64_t n, const int32_t *x, int32_t zero, const int32_t *sums, const float *scale,
       int64_t step, const float *bias, float *y))
+KERN(int_round, void,
+     (int64_t n, const int32_t *x, int32_t zero, const int32_t *sums, const float *scale,
+      int64_t step, const float *bias, const mk_rounding *by, uint8_t *y))
 KERN(int_from_f32, void, (int64_t n, bool is_signed, const float *x, void *y))
 KERN(int_offset, void, (int64_t n, const int32_t *x, int32_t zero, const int32_t *sums, int32_t *y))

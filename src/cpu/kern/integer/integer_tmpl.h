@@ -1,6 +1,8 @@
 /* The integer family in plain C: a template, compiled as FILL for each instruction set. A file that
  * has products of its own (set_int_products) defines INT_TAPS as its int_taps, which may be that in
  * plain C. */
+#include <math.h>
+
 #include "cpu/kern/integer/integer.h"
 
 #ifdef INT_TAPS
@@ -71,6 +73,35 @@ static inline int32_t int_saturated(float v, float lo, float hi) {
     return (int32_t)(v > lo ? v : lo);
 }
 
+#define ROUND_AT_ONCE 128
+
+static inline bool int_round_quickly(int64_t n, const mk_rounding *by, const float *restrict x,
+                                     float *restrict y) {
+    int32_t unsure = 0;
+    for (int64_t i = 0; i < n; i++) {
+        float v = x[i] * by->inverse, whole = rintf(v);
+        unsure |= fabsf(v - whole) > MK_ROUND_SURE;
+        y[i] = whole + by->zero;
+    }
+    return !unsure;
+}
+
+static void int_round(int64_t n, const int32_t *x, int32_t zero, const int32_t *sums,
+                      const float *scale, int64_t step, const float *bias, const mk_rounding *by,
+                      uint8_t *restrict y) {
+    float v[ROUND_AT_ONCE], whole[ROUND_AT_ONCE];
+    for (int64_t at = 0, count; at < n; at += count) {
+        count = n - at < ROUND_AT_ONCE ? n - at : ROUND_AT_ONCE;
+        int_scale(count, x + at, zero, sums ? sums + at : NULL, scale + at * step, step,
+                  bias ? bias + at : NULL, v);
+        if (!by->quick || !int_round_quickly(count, by, v, whole))
+            for (int64_t i = 0; i < count; i++)
+                whole[i] = rintf(v[i] / by->scale) + by->zero;
+        for (int64_t i = 0; i < count; i++)
+            y[at + i] = (uint8_t)int_saturated(whole[i], by->lo, by->hi);
+    }
+}
+
 static void int_from_f32(int64_t n, bool is_signed, const float *restrict x, void *restrict y) {
     int8_t *restrict signs = y;
     uint8_t *restrict bytes = y;
@@ -88,6 +119,7 @@ void FILL(mk_kernels *kernels) {
     kernels->int_taps = INT_TAPS;
 #endif
     kernels->int_scale = int_scale;
+    kernels->int_round = int_round;
     kernels->int_from_f32 = int_from_f32;
     kernels->int_offset = int_offset;
 }
