@@ -20,8 +20,10 @@
 #define BLOCK_MAX 200            /* rows */
 #define NEAR_BYTES (256 * 1024)  /* of panels that one block meets, which are put together for it */
 #define SUM_BYTES ((int64_t)sizeof(int32_t))
-#define SUMS_BYTES (24 * 1024)  /* of sums that leave the nearest cache together */
-#define SUMS_ROWS 24            /* rows of them at least: so often a panel is used */
+#define SUMS_BYTES (24 * 1024) /* of sums that leave the nearest cache together */
+#define SUMS_ROWS 24           /* rows of them at least: so often a panel is used */
+#define TAPS_ROWS 32      /* windows of channels' own filters, and so many channels, together */
+#define TAPS_CHANNELS 192 /* a multiple of 64 */
 #define TILE_BYTES (128 * 1024) /* of weights that few rows meet at once */
 #define TILE_STEP 12            /* columns: a multiple of what kernels compute at once */
 #define UNITS_EACH 4            /* units for a thread, at least */
@@ -43,17 +45,20 @@ typedef struct work {
     int64_t x_group, x_stride, x_rows; /* x_rows: of `each` numbers, of all groups */
     int64_t y_group, y_stride;         /* the same of the result */
     const int8_t *w;                   /* [groups, n, k] */
-    const int32_t *sums;               /* [groups, n] or NULL */
     const float *scale, *bias;         /* NULL: there is none */
     int64_t scale_step, group_step;    /* from a column to the next; from a group */
     int32_t zero;
+    int64_t padded;           /* n of `start`: a multiple of MK_PANEL */
+    int32_t *start;           /* [groups, padded] what sums of products are added to, or NULL */
+    float *columns;           /* [3, groups, n] of mk_int_rounding */
+    mk_int_rounding rounding; /* of the first column */
     bool conv, depthwise, gathers, few; /* gathers: windows are copied */
     mc_windows windows;                 /* of a convolution */
     int64_t block, blocks, range, ranges, tile;
     int32_t *formed;           /* [x_rows, words] x, unless it is read as it lies */
     const int32_t *panels;     /* of each group; NULL: each unit makes its own */
     int64_t panels_each, near; /* of a group; of a unit at a time */
-    const int8_t *filters;     /* depthwise: [taps, groups] */
+    mk_taps filters;           /* depthwise */
     void *made;                /* panels or filters, to be filled in this run; NULL: none */
     mc_tail tail;
     char *scratch; /* of each worker: a list of rows, copies of windows as bytes and words, sums */
@@ -128,35 +133,43 @@ static const void **find_block(const work *w, int64_t group, int64_t first, int6
     return list;
 }
 
-/* Columns [first, first + count) of a row of a group, whose sums are there. */
-static void finish_row(const work *w, int64_t group, int64_t row, int64_t first, int64_t count,
-                       int32_t *acc) {
-    int64_t to = group * w->y_group + row * w->y_stride + first;
-    const int32_t *sums = w->sums ? w->sums + group * w->n + first : NULL;
-    int64_t at = group * w->group_step + first;
-    if (w->tail.rounded) {
-        w->kern->int_round(count, acc, w->zero, sums, w->scale + at * w->scale_step, w->scale_step,
-                           w->bias ? w->bias + at : NULL, &w->tail.round,
-                           (uint8_t *)w->tail.rounded + to);
-        return;
-    }
-    if (w->scale) {
-        w->kern->int_scale(count, acc, w->zero, sums, w->scale + at * w->scale_step, w->scale_step,
-                           w->bias ? w->bias + at : NULL, (float *)w->call->out.data + to);
-        return;
-    }
-    int32_t *y = (int32_t *)w->call->out.data + to;
-    if (sums)
-        w->kern->int_offset(count, acc, w->zero, sums, y);
-    else
-        memcpy(y, acc, (size_t)count * sizeof *y);
+/* Rows [first, first + count) of a group, columns [begin, end), whose sums are there, as bytes. */
+static void round_rows(const work *w, int64_t group, int64_t first, int64_t count, int64_t begin,
+                       int64_t end, const int32_t *acc, int64_t acc_stride) {
+    mk_int_rounding to = w->rounding;
+    int64_t at = group * w->group_step + begin;
+    uint8_t *y = (uint8_t *)w->tail.rounded + group * w->y_group + first * w->y_stride + begin;
+    to.scale += at * to.step;
+    if (to.bias) to.bias += at;
+    to.factor += at, to.plus += at, to.sure += at;
+    w->kern->int_round(count, end - begin, acc, acc_stride, &to, y, w->y_stride);
 }
 
-/* Rows of a group, columns [begin, end), whose sums are there. */
-static void finish(const work *w, int64_t group, int64_t first, int64_t count, int64_t begin,
-                   int64_t end, int32_t *acc, int64_t acc_stride, int worker) {
-    for (int64_t r = 0; r < count; r++)
-        finish_row(w, group, first + r, begin, end - begin, acc + r * acc_stride);
+/* The same of one row, count columns from `first` on. */
+static void finish_row(const work *w, int64_t group, int64_t row, int64_t first, int64_t count,
+                       const int32_t *acc) {
+    int64_t to = group * w->y_group + row * w->y_stride + first;
+    int64_t at = group * w->group_step + first;
+    if (w->scale)
+        w->kern->int_scale(count, acc, w->scale + at * w->scale_step, w->scale_step,
+                           w->bias ? w->bias + at : NULL, (float *)w->call->out.data + to);
+    else
+        memcpy((int32_t *)w->call->out.data + to, acc, (size_t)count * sizeof *acc);
+}
+
+/* Rows of a group, columns [begin, end), whose sums are there: the op's own result, */
+static void put(const work *w, int64_t group, int64_t first, int64_t count, int64_t begin,
+                int64_t end, const int32_t *acc, int64_t acc_stride) {
+    if (w->tail.rounded)
+        round_rows(w, group, first, count, begin, end, acc, acc_stride);
+    else
+        for (int64_t r = 0; r < count; r++)
+            finish_row(w, group, first + r, begin, end - begin, acc + r * acc_stride);
+}
+
+/* and the steps behind it. */
+static void run_tail(const work *w, int64_t group, int64_t first, int64_t count, int64_t begin,
+                     int64_t end, int worker) {
     int64_t to = group * w->y_group + first * w->y_stride + begin;
     if (w->tail.chain.n == 0) return;
     if (end - begin == w->y_stride) {
@@ -167,12 +180,30 @@ static void finish(const work *w, int64_t group, int64_t first, int64_t count, i
         mc_tail_run(&w->tail, to, to + end - begin, worker);
 }
 
+/* Where the sums of a group's columns from `first` on begin. */
+static const int32_t *start_of(const work *w, int64_t group, int64_t first) {
+    return w->start ? w->start + group * w->padded + first : NULL;
+}
+
+static void add_start(int64_t rows, int64_t n, const int32_t *start, int32_t *acc) {
+    for (int64_t r = 0; start && r < rows; r++, acc += n)
+        for (int64_t j = 0; j < n; j++)
+            acc[j] = (int32_t)((uint32_t)acc[j] + (uint32_t)start[j]);
+}
+
+static void finish(const work *w, int64_t group, int64_t first, int64_t count, int64_t begin,
+                   int64_t end, const int32_t *acc, int64_t acc_stride, int worker) {
+    put(w, group, first, count, begin, end, acc, acc_stride);
+    run_tail(w, group, first, count, begin, end, worker);
+}
+
 static void run_few(const work *w, int64_t group, int64_t first, int64_t count, int64_t begin,
                     int64_t end, int32_t *acc, int worker) {
     for (int64_t j = begin, columns; j < end; j += columns) {
         columns = mc_min(w->tile, end - j);
         w->kern->int_matmul(count, columns, w->k, row_at(w, group, first), w->x_stride,
                             w->w + (group * w->n + j) * w->k, w->k, acc, columns);
+        add_start(count, columns, start_of(w, group, j), acc);
         finish(w, group, first, count, j, j + columns, acc, columns, worker);
     }
 }
@@ -191,9 +222,25 @@ static void run_panels(const work *w, int64_t group, int64_t first, int64_t coun
         int64_t some = mk_block_rows(count, mc_max(SUMS_BYTES / wide / SUM_BYTES, SUMS_ROWS));
         for (int64_t r = 0, rows; r < count; r += rows) {
             rows = mc_min(some, count - r);
-            w->kern->int_panels(rows, wide, w->taps, w->words, list + r * w->taps, from, acc, wide);
+            w->kern->int_panels(rows, wide, w->taps, w->words, list + r * w->taps, from,
+                                start_of(w, group, j), acc, wide);
             finish(w, group, first + r, rows, j, to, acc, wide, worker);
         }
+    }
+}
+
+/* Some channels at a time, so that many windows share what a kernel makes of their places. */
+static void run_taps(const work *w, int64_t first, int64_t count, const void *const *list,
+                     int32_t *acc, int worker) {
+    for (int64_t r = 0, rows; r < count; r += rows) {
+        rows = mc_min(TAPS_ROWS, count - r);
+        for (int64_t j = 0, end; j < w->n; j = end) {
+            end = mc_min(j + TAPS_CHANNELS, w->n);
+            w->kern->int_taps(rows, (const uint8_t *const *)list + r * w->taps, &w->filters, j, end,
+                              acc, TAPS_CHANNELS);
+            put(w, 0, first + r, rows, j, end, acc, TAPS_CHANNELS);
+        }
+        run_tail(w, 0, first + r, rows, 0, w->n, worker);
     }
 }
 
@@ -210,17 +257,10 @@ static void run_unit(const work *w, int64_t unit, int worker) {
         return;
     }
     const void *const *list = find_block(w, group, first, count, scratch);
-    if (!w->depthwise) {
+    if (w->depthwise)
+        run_taps(w, first, count, list, acc, worker);
+    else
         run_panels(w, group, first, count, begin, end, list, (int32_t *)(void *)near, acc, worker);
-        return;
-    }
-    int64_t some = mc_max(SUMS_BYTES / w->n / SUM_BYTES, SUMS_ROWS / 4);
-    for (int64_t r = 0, rows; r < count; r += rows) {
-        rows = mc_min(some, count - r);
-        w->kern->int_taps(rows, w->n, w->taps, (const uint8_t *const *)list + r * w->taps,
-                          w->filters, acc, w->n);
-        finish(w, group, first + r, rows, begin, end, acc, w->n, worker);
-    }
 }
 
 static void run_units(void *context, int64_t begin, int64_t end, int worker) {
@@ -230,13 +270,16 @@ static void run_units(void *context, int64_t begin, int64_t end, int worker) {
 
 /* ---- planning ---- */
 
+static bool has(const mc_call *call, int operand) {
+    return call->n_in > operand && call->in[operand].layout;
+}
+
 static void read_rest(work *w) {
     const mc_call *call = w->call;
     const mc_operand *in = call->in;
-    w->zero = call->n_in > ZERO && in[ZERO].layout ? *(const int32_t *)in[ZERO].data : 0;
-    w->sums = call->n_in > SUMS && in[SUMS].layout ? in[SUMS].data : NULL;
-    w->scale = call->n_in > SCALE && in[SCALE].layout ? in[SCALE].data : NULL;
-    w->bias = call->n_in > BIAS && in[BIAS].layout ? in[BIAS].data : NULL;
+    w->zero = has(call, ZERO) ? *(const int32_t *)in[ZERO].data : 0;
+    w->scale = has(call, SCALE) ? in[SCALE].data : NULL;
+    w->bias = has(call, BIAS) ? in[BIAS].data : NULL;
     w->scale_step = w->scale && in[SCALE].layout->ndim > 0;
     w->x = in[X].data;
     w->w = in[W].data;
@@ -267,26 +310,39 @@ static bool packs_near(const work *w) {
     return !w->depthwise && !w->few && !w->call->prepared && w->blocks == 1;
 }
 
+/* Sums that are there at once. */
+static int64_t count_sums(const work *w) {
+    if (w->few) return w->block * w->tile;
+    if (w->depthwise) return mc_min(w->block, TAPS_ROWS) * TAPS_CHANNELS;
+    int64_t wide = (w->range + MK_PANEL - 1) / MK_PANEL * MK_PANEL;
+    return mc_min(w->block * wide, mc_max(SUMS_BYTES / SUM_BYTES, SUMS_ROWS * wide));
+}
+
 static void measure_worker(work *w) {
-    int64_t sums = w->few ? w->tile : (w->range + MK_PANEL - 1) / MK_PANEL * MK_PANEL;
     w->list_bytes = w->few ? 0 : pad((size_t)(w->block * w->taps) * sizeof(void *));
     w->copy_bytes = w->gathers ? pad((size_t)w->k) : 0;
     w->form_bytes = w->gathers ? pad((size_t)(w->block * w->words) * sizeof(int32_t)) : 0;
     w->near_bytes = packs_near(w) ? pad((size_t)(w->near * panel_words(w)) * sizeof(int32_t)) : 0;
     w->worker_bytes = w->list_bytes + w->copy_bytes + w->form_bytes + w->near_bytes +
-                      pad((size_t)(w->block * sums) * sizeof(int32_t));
+                      pad((size_t)(count_sums(w) * SUM_BYTES));
 }
 
 /* Of all panels, or filters. */
 static size_t made_bytes(const work *w) {
-    if (w->depthwise) return (size_t)(w->taps * w->n);
+    if (w->depthwise)
+        return (size_t)mk_taps_bytes(w->kern, w->n, w->filters.lines, w->filters.width);
     return (size_t)(w->groups * w->panels_each * panel_words(w)) * sizeof(int32_t);
 }
 
 /* Sizes of what is prepared once for all units, in order. */
 typedef struct parts {
-    size_t formed, panels, outside, tail;
+    size_t formed, panels, outside, start, columns, tail;
 } parts;
+
+/* Columns that have a scale and a bias of their own. */
+static int64_t column_count(const work *w) {
+    return w->group_step > 0 ? w->groups * w->group_step : w->n;
+}
 
 static parts measure(const work *w) {
     parts p = {.tail = pad(w->tail.bytes)};
@@ -295,6 +351,9 @@ static parts measure(const work *w) {
     if (!w->call->prepared && !w->few && !packs_near(w)) p.panels = pad(made_bytes(w));
     int64_t bytes = w->depthwise ? w->n : mc_max(w->each, w->words * (int64_t)sizeof(int32_t));
     p.outside = w->conv ? 2 * pad((size_t)bytes) : 0;
+    int64_t groups = w->depthwise ? 1 : w->groups;
+    if (has(w->call, SUMS)) p.start = pad((size_t)(groups * w->padded) * sizeof(int32_t));
+    if (has(w->call, SCALE)) p.columns = pad((size_t)(3 * column_count(w)) * sizeof(float));
     return p;
 }
 
@@ -311,11 +370,28 @@ static void set_windows(work *w, char *outside, size_t bytes) {
     w->windows.outside = in_words ? outside + bytes : outside;
 }
 
+/* Sums begin with what the zero point of x takes from them. */
+static void set_start(work *w, int64_t groups, int32_t *start) {
+    const int32_t *sums = w->call->in[SUMS].data;
+    w->start = start;
+    for (int64_t g = 0; g < groups; g++, start += w->padded, sums += w->n) {
+        for (int64_t j = 0; j < w->n; j++)
+            start[j] = (int32_t)(0 - (uint32_t)w->zero * (uint32_t)sums[j]);
+        memset(start + w->n, 0, (size_t)(w->padded - w->n) * sizeof *start);
+    }
+}
+
+static void set_rounding(work *w, float *columns) {
+    int64_t n = column_count(w);
+    float *factor = columns, *plus = factor + n, *sure = plus + n;
+    mk_int_rounding *r = &w->rounding;
+    *r = (mk_int_rounding){w->tail.round, w->scale, w->bias, w->scale_step,
+                           factor,        plus,     sure,    false};
+    r->quick = mk_int_rounding_set(r, n, factor, plus, sure);
+}
+
 static void pack_filters(const work *w) {
-    int8_t *to = w->made;
-    for (int64_t c = 0; c < w->n; c++)
-        for (int64_t t = 0; t < w->taps; t++)
-            to[t * w->n + c] = w->w[c * w->taps + t];
+    w->kern->int_pack_taps(w->n, w->filters.lines, w->filters.width, w->w, w->made);
 }
 
 static void pack(work *w) {
@@ -328,6 +404,7 @@ static void pack(work *w) {
 /* What a row of w is to the kernels. */
 static void find_panels(work *w) {
     w->panels_each = (w->n + MK_PANEL - 1) / MK_PANEL;
+    w->padded = w->panels_each * MK_PANEL;
     w->length = w->each;
     if (w->gathers) w->taps = 1, w->length = w->k;
     w->words = words_of(w, w->length);
@@ -342,7 +419,7 @@ static mica_status run_matmul(work *w) {
     measure_worker(w);
     MC_TRY(mc_tail_measure(call, 0, &w->tail));
     parts p = measure(w);
-    size_t bytes = p.formed + p.panels + p.outside + p.tail;
+    size_t before = p.formed + p.panels + p.outside, bytes = before + p.start + p.columns + p.tail;
     char *memory = mc_run_scratch(call->run, bytes + (size_t)threads * w->worker_bytes);
     if (mc_run_is_measured(call->run)) return MICA_OK;
     if (!memory) return MICA_ENOMEM;
@@ -350,12 +427,15 @@ static mica_status run_matmul(work *w) {
     w->formed = (int32_t *)(void *)memory;
     if (!call->prepared && !w->few && !packs_near(w)) w->made = memory + p.formed;
     w->panels = call->prepared ? call->prepared : w->made;
-    w->filters = call->prepared ? call->prepared : w->made;
+    w->filters.w = call->prepared ? call->prepared : w->made;
     w->scratch = memory + bytes;
     if (w->conv) set_windows(w, memory + p.formed + p.panels, p.outside / 2);
-    char *rest = memory + p.formed + p.panels + p.outside;
+    char *start = memory + before, *columns = start + p.start, *rest = columns + p.columns;
     MC_TRY(w->scale ? mc_tail_prepare_rounding(call, rest, &w->tail)
                     : mc_tail_prepare(call, 0, rest, &w->tail));
+    if (p.start) set_start(w, groups, (int32_t *)(void *)start);
+    w->filters.start = w->start;
+    if (w->tail.rounded) set_rounding(w, (float *)(void *)columns);
     if (p.formed) mc_cpu_for(call, w->x_rows, mc_grain(w->each), form_rows, w);
     if (w->made) pack(w);
     mc_cpu_for(call, groups * w->blocks * w->ranges, mc_grain(w->block * w->range * w->k),
@@ -397,7 +477,11 @@ static work describe_conv(const mc_call *call) {
     w.y_group = w.group_step = w.n;
     w.y_stride = w.groups * w.n;
     w.depthwise = w.each == 1 && w.n == 1 && w.groups >= DEPTHWISE_MIN;
-    if (w.depthwise) w.n = w.groups;
+    if (w.depthwise) {
+        w.n = w.groups;
+        w.filters = (mk_taps){.n = w.n, .width = w.windows.axes[2].size};
+        w.filters.lines = w.taps / mc_max(w.filters.width, 1);
+    }
     w.few = !w.depthwise && w.windows.whole && w.rows <= FEW_ROWS;
     w.few = w.few || w.each == 0; /* sums of nothing, however many elements the kernel has */
     w.gathers = !w.depthwise && !w.few && w.taps > 1 && w.each < GATHER_BELOW;
@@ -421,7 +505,8 @@ mc_prepare mc_integer_prepares(const mc_call *call) {
     work w = describe(call);
     if (w.few) return (mc_prepare){.bytes = 0};
     find_panels(&w);
-    return (mc_prepare){.operand = W, .form = (uint64_t)w.groups, .bytes = made_bytes(&w)};
+    uint64_t form = (uint64_t)w.groups << 32 | (uint64_t)w.filters.lines;
+    return (mc_prepare){.operand = W, .form = form, .bytes = made_bytes(&w)};
 }
 
 void mc_integer_prepare(const mc_call *call, void *to) {

@@ -89,6 +89,9 @@ static bool is_inner(const mc_windows *w, int64_t number) {
 }
 
 void mc_windows_find(const mc_windows *w, int64_t first, int64_t count, const void **rows) {
+    for (int64_t n = 0; w->whole && n < count; n++)
+        rows[n] = w->x + (first + n) * w->step;
+    if (w->whole) return;
     place p = place_of(w, first);
     const int64_t size = w->axes[2].size, step = w->axes[2].stride * w->step;
     for (int64_t n = 0; n < count; n++, next_place(w, &p)) {

@@ -123,7 +123,8 @@ static void int_panels(check *c, int64_t m, int64_t panels, int64_t taps, int64_
     int64_t n = panels * MK_PANEL, words = words_of(c, each), stride = n + GAP;
     const int64_t odd = c->kern->int_unit == 4;
     guarded x = memory(c, odd + lines * words * 4, 1), w = memory(c, n * taps * words, 4);
-    guarded y = memory(c, (m - 1) * stride + n, 4);
+    guarded y = memory(c, (m - 1) * stride + n, 4), from = memory(c, n, 4);
+    const int32_t *start = (m + panels) % 2 ? from.data : NULL;
     char *first = (char *)x.data + odd;
     uint8_t *bytes = malloc((size_t)(lines * each + n * taps * each));
     int32_t *line_words = malloc((size_t)words * sizeof *line_words);
@@ -140,10 +141,11 @@ static void int_panels(check *c, int64_t m, int64_t panels, int64_t taps, int64_
         rows[i] = first + line_of(i, lines, apart) * words * 4;
     int32_t *sums = y.data;
     if (m > 1) sums[n] = 77;
-    c->kern->int_panels(m, n, taps, words, rows, w.data, sums, stride);
+    fill_words(from.data, n);
+    c->kern->int_panels(m, n, taps, words, rows, w.data, start, sums, stride);
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
-            int32_t want = 0;
+            int32_t want = start ? start[j] : 0;
             for (int64_t t = 0; t < taps; t++)
                 want += sum_of(each, bytes + line_of(i * taps + t, lines, apart) * each,
                                weights + (j * taps + t) * each);
@@ -153,7 +155,7 @@ static void int_panels(check *c, int64_t m, int64_t panels, int64_t taps, int64_
     free(bytes);
     free(line_words);
     free(rows);
-    release(c, &x), release(c, &w), release(c, &y);
+    release(c, &x), release(c, &w), release(c, &y), release(c, &from);
 }
 
 static void check_int_panels(check *c) {
@@ -168,94 +170,176 @@ static void check_int_panels(check *c) {
             int_panels(c, many[i], 1 + (i + l) % 5, 1 + 2 * (l % 2), long_k[l], i % 2 || l % 2);
 }
 
-static void check_int_taps(check *c) {
-    enum { MAX_TAPS = 27, MAX_M = 13, GAP = 3 };
+/* Byte (c, t) of a filter, in the order of int_taps. */
+static int64_t filter_at(const check *c, const mk_taps *f, int64_t channel, int64_t t) {
+    const int64_t unit = c->kern->int_lines, line = t / f->width, place = t % f->width;
+    if (unit == 1) return t * f->n + channel;
+    const int64_t groups = (f->lines + unit - 1) / unit, wide = (f->n + 15) / 16 * 16;
+    return ((place * groups + line / unit) * wide + channel) * unit + line % unit;
+}
+
+static void check_int_pack_taps(check *c) {
     for (int64_t n = 1; n < 150; n += n < 70 ? 1 : 13)
-        for (int64_t taps = 0; taps <= MAX_TAPS; taps += 9) {
-            int64_t m = sizes_m[n % COUNT(sizes_m)], stride = n + GAP;
-            guarded x = memory(c, 3 * n, 1), w = memory(c, taps * n, 1);
-            guarded y = memory(c, (m - 1) * stride + n, 4);
-            const uint8_t *rows[MAX_M * MAX_TAPS];
-            const int8_t *weights = w.data;
-            fill_bytes(x.data, 3 * n);
-            fill_bytes(w.data, taps * n);
-            for (int64_t t = 0; t < m * taps; t++)
-                rows[t] = (const uint8_t *)x.data + (t + t / 7) % 3 * n;
-            c->kern->int_taps(m, n, taps, rows, weights, y.data, stride);
-            for (int64_t i = 0; i < m * n; i++) {
-                int32_t want = 0;
-                for (int64_t t = 0; t < taps; t++)
-                    want += rows[i / n * taps + t][i % n] * weights[t * n + i % n];
-                same_words(c, (const int32_t *)y.data + i / n * stride + i % n, &want, 1);
+        for (int64_t lines = 1; lines < 8; lines += 1 + lines / 3) {
+            const mk_taps f = {n, lines, 1 + (n + lines) % 5, NULL, NULL};
+            const int64_t taps = lines * f.width, bytes = mk_taps_bytes(c->kern, n, lines, f.width);
+            guarded w = memory(c, n * taps, 1), y = memory(c, bytes, 1);
+            int64_t sum = 0;
+            fill_bytes(w.data, n * taps);
+            c->kern->int_pack_taps(n, lines, f.width, w.data, y.data);
+            for (int64_t i = 0; i < n * taps; i++) {
+                const int32_t want = ((const int8_t *)w.data)[i];
+                const int32_t got = ((const int8_t *)y.data)[filter_at(c, &f, i / taps, i % taps)];
+                same_words(c, &got, &want, 1);
+                sum += want;
             }
-            release(c, &x), release(c, &w), release(c, &y);
+            for (int64_t i = 0; i < bytes; i++) /* the others are 0 */
+                sum -= ((const int8_t *)y.data)[i];
+            if (sum != 0) fail_check(c, "numbers that are not there");
+            release(c, &w), release(c, &y);
         }
 }
 
-static void int_scale(check *c, int64_t n, bool sums, int64_t step, bool bias) {
-    guarded x = memory(c, n, 4), of = memory(c, n, 4), y = floats(c, n), scale = floats(c, n),
-            add = floats(c, n);
+/* Windows of lines of places, each some places further than the one before it; every few ones begin
+ * another line. */
+static void int_taps(check *c, int64_t n, int64_t lines, int64_t width, int64_t step, bool starts) {
+    enum { GAP = 3, PER_LINE = 5, M = 13, MAX_TAPS = 35 };
+    const int64_t taps = lines * width, m = 1 + n % M, places = (PER_LINE - 1) * step + width;
+    const int64_t begin = n > 40 && n % 3 == 0 ? 16 : 0, end = n > 60 && n % 2 == 0 ? n - 7 : n;
+    const int64_t wide = (end - begin + 15) / 16 * 16, stride = wide + GAP,
+                  rows_n = (m / PER_LINE + lines) * places;
+    guarded x = memory(c, rows_n * n, 1), y = memory(c, (m - 1) * stride + wide, 4);
+    guarded w = memory(c, mk_taps_bytes(c->kern, n, lines, width), 1);
+    guarded from = memory(c, (n + 15) / 16 * 16, 4);
+    const uint8_t *rows[M * MAX_TAPS];
+    int8_t *weights = malloc((size_t)(n * taps));
+    if (weights == NULL) exit(EXIT_FAILURE);
+    fill_bytes(x.data, rows_n * n);
+    fill_bytes(weights, n * taps);
+    fill_words(from.data, n);
+    c->kern->int_pack_taps(n, lines, width, weights, w.data);
+    for (int64_t i = 0; i < m * taps; i++) {
+        const int64_t window = i / taps, line = window / PER_LINE + i % taps / width;
+        const int64_t place = window % PER_LINE * step + i % width;
+        rows[i] = (const uint8_t *)x.data + (line * places + place) * n;
+    }
+    const mk_taps f = {n, lines, width, w.data, starts ? from.data : NULL};
+    int32_t *sums = y.data;
+    if (m > 1) sums[wide] = 77;
+    c->kern->int_taps(m, rows, &f, begin, end, sums, stride);
+    if (m > 1 && sums[wide] != 77) fail_check(c, "writes between rows");
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = begin; j < end; j++) {
+            int32_t want = starts ? f.start[j] : 0;
+            for (int64_t t = 0; t < taps; t++)
+                want += rows[i * taps + t][j] * weights[j * taps + t];
+            same_words(c, sums + i * stride + j - begin, &want, 1);
+        }
+    free(weights);
+    release(c, &x), release(c, &w), release(c, &y), release(c, &from);
+}
+
+static void check_int_taps(check *c) {
+    static const int64_t shapes[][2] = {{3, 3}, {5, 5}, {1, 3}, {7, 5}, {4, 1}, {2, 7}, {9, 3}};
+    for (int64_t n = 1; n < 150; n += n < 70 ? 1 : 13)
+        for (int i = 0; i < COUNT(shapes); i++)
+            int_taps(c, n, shapes[i][0], shapes[i][1], 1 + (n + i) % 3 / 2, (n + i) % 2);
+}
+
+static void int_scale(check *c, int64_t n, int64_t step, bool bias) {
+    guarded x = memory(c, n, 4), y = floats(c, n), scale = floats(c, n), add = floats(c, n);
     float *want = malloc((size_t)n * sizeof *want);
-    const int32_t *words = x.data, *rows = of.data;
+    const int32_t *words = x.data;
     const float *scales = scale.data, *adds = add.data;
     if (want == NULL) exit(EXIT_FAILURE);
     fill_words(x.data, n);
-    fill_words(of.data, n);
     fill_floats(scale.data, n, PLAIN);
     fill_floats(add.data, n, PLAIN);
     for (int64_t i = 0; i < n; i++) {
-        want[i] = (float)(words[i] - (sums ? 131 * rows[i] : 0));
-        want[i] *= scales[i * step];
+        want[i] = (float)words[i] * scales[i * step];
         if (bias) want[i] += adds[i];
     }
-    c->kern->int_scale(n, x.data, 131, sums ? of.data : NULL, scales, step, bias ? adds : NULL,
-                       y.data);
+    c->kern->int_scale(n, x.data, scales, step, bias ? adds : NULL, y.data);
     same_bits(c, y.data, want, n, "other bits");
     free(want);
-    release(c, &x), release(c, &of), release(c, &y), release(c, &scale), release(c, &add);
+    release(c, &x), release(c, &y), release(c, &scale), release(c, &add);
 }
 
 static void check_int_scale(check *c) {
     for (int64_t n = 1; n < 80; n++)
-        for (int how = 0; how < 8; how++)
-            int_scale(c, n, how & 1, how >> 1 & 1, how >> 2 & 1);
+        for (int how = 0; how < 4; how++)
+            int_scale(c, n, how & 1, how >> 1 & 1);
 }
 
-/* Of a power of two, so that values lie in the middle of two integers. */
-static void int_round(check *c, int64_t n, int how, float by, float plus, bool is_signed) {
-    const bool sums = how & 1, adds = how >> 2 & 1;
-    const int64_t step = how >> 1 & 1;
-    guarded x = memory(c, n, 4), of = memory(c, n, 4), y = memory(c, n, 1), scale = floats(c, n),
-            add = floats(c, n);
-    const float *scales = scale.data, *adding = add.data;
-    const int32_t *words = x.data, *rows = of.data;
-    fill_words(x.data, n);
-    for (int64_t i = 0; i < n; i++) {
-        ((int32_t *)x.data)[i] >>= i % 3 == 0 ? 0 : 8;
-        ((int32_t *)of.data)[i] = (int32_t)(i % 5);
-        ((float *)scale.data)[i] = i % 7 == 6 ? INFINITY : i % 2 ? 0.25f : 0.0317f;
-        ((float *)add.data)[i] = (float)(i % 9) * 0.125f;
+/* Values of a column: in the middle of two integers where scales are powers of two, and near it. */
+typedef struct rounding_case {
+    int64_t m, n;
+    float by, plus;
+    bool is_signed, steps, adds, odd; /* odd: infinite and NaN scales, too */
+} rounding_case;
+
+static void fill_rounding(const rounding_case *r, int64_t x_stride, int32_t *x, float *scale,
+                          float *add) {
+    static const float of[] = {0.25f, 0.0317f, 1, 1e-3f, 0.7f};
+    fill_words(x, (r->m - 1) * x_stride + r->n);
+    for (int64_t i = 0; i < r->m; i++)
+        for (int64_t j = 0; j < r->n; j++)
+            x[i * x_stride + j] >>= (i + j) % 3 == 0 ? 0 : 8;
+    for (int64_t j = 0; j < r->n; j++) {
+        scale[j] = of[j % COUNT(of)] * (r->by != 0 && isfinite(r->by) ? r->by : 1);
+        add[j] = (float)(j % 9 - 4) * (j % 4 == 3 ? 1e4f : 12.5f) * scale[j];
+        if (r->odd && j % 7 == 6) scale[j] = j % 2 ? INFINITY : NAN;
+        if (r->odd && j % 11 == 3) add[j] = j % 2 ? -INFINITY : NAN;
     }
-    const mk_rounding to = mk_rounding_of(&by, &plus, is_signed);
-    c->kern->int_round(n, words, 131, sums ? rows : NULL, scales, step, adds ? adding : NULL, &to,
-                       y.data);
-    for (int64_t i = 0; i < n; i++) {
-        float v = (float)(words[i] - (sums ? 131 * rows[i] : 0)) * scales[i * step];
-        if (adds) v += adding[i];
-        v = rintf(v / by) + plus;
-        int32_t want = isnan(v) ? 0 : (int32_t)fminf(fmaxf(truncf(v), to.lo), to.hi);
-        int32_t got = is_signed ? ((int8_t *)y.data)[i] : ((uint8_t *)y.data)[i];
+}
+
+static void int_round(check *c, const rounding_case *r) {
+    const int64_t n = r->n, x_stride = n + 3, y_stride = n + 5;
+    guarded x = memory(c, (r->m - 1) * x_stride + n, 4),
+            y = memory(c, (r->m - 1) * y_stride + n, 1);
+    guarded scale = floats(c, n), add = floats(c, n), factor = floats(c, n), plus = floats(c, n),
+            sure = floats(c, n);
+    const float *scales = scale.data, *adds = add.data;
+    uint8_t *bytes = y.data;
+    mk_int_rounding to = {.by = mk_rounding_of(&r->by, &r->plus, r->is_signed),
+                          .scale = scales,
+                          .bias = r->adds ? adds : NULL,
+                          .step = r->steps,
+                          .factor = factor.data,
+                          .plus = plus.data,
+                          .sure = sure.data};
+    fill_rounding(r, x_stride, x.data, scale.data, add.data);
+    to.quick = mk_int_rounding_set(&to, n, factor.data, plus.data, sure.data);
+    if (r->m > 1) bytes[n] = 77;
+    c->kern->int_round(r->m, n, x.data, x_stride, &to, bytes, y_stride);
+    if (r->m > 1 && bytes[n] != 77) fail_check(c, "writes between rows");
+    for (int64_t i = 0; i < r->m * n; i++) {
+        const int64_t j = i % n;
+        float v = (float)((const int32_t *)x.data)[i / n * x_stride + j] * scales[j * to.step];
+        if (r->adds) v += adds[j];
+        v = rintf(v / r->by) + r->plus;
+        int32_t want = isnan(v) ? 0 : (int32_t)fminf(fmaxf(truncf(v), to.by.lo), to.by.hi);
+        uint8_t byte = bytes[i / n * y_stride + j];
+        int32_t got = r->is_signed ? (int8_t)byte : byte;
         same_words(c, &got, &want, 1);
     }
-    release(c, &x), release(c, &of), release(c, &y), release(c, &scale), release(c, &add);
+    release(c, &x), release(c, &y), release(c, &scale), release(c, &add);
+    release(c, &factor), release(c, &plus), release(c, &sure);
 }
 
 static void check_int_round(check *c) {
-    static const float by[] = {1, 0.5f, 0.0713f, 1e-30f, 0x1p-130f, 1e30f, -3, 0};
+    static const float by[] = {1, 0.5f, 0.0713f, 1e-30f, 0x1p-130f, 1e30f, -3, 0, 0.25f, 0.013f};
     static const float plus[] = {0, 128, -128, 255, 0.5f, 1000, 3};
     for (int64_t n = 1; n < 150; n += n < 70 ? 1 : 9)
         for (int k = 0; k < 16; k++)
-            int_round(c, n, k / 2, by[(n + k) % COUNT(by)], plus[(n / 3 + k) % COUNT(plus)], k & 1);
+            int_round(c, &(rounding_case){.m = 1 + (n + k) % 5,
+                                          .n = n,
+                                          .by = by[(n + k) % COUNT(by)],
+                                          .plus = plus[(n / 3 + k) % COUNT(plus)],
+                                          .is_signed = k & 1,
+                                          .steps = k & 2,
+                                          .adds = k & 4,
+                                          .odd = (n + k / 8) % 2});
 }
 
 static void check_int_from_f32(check *c) {
@@ -278,20 +362,6 @@ static void check_int_from_f32(check *c) {
             }
             release(c, &x), release(c, &y);
         }
-}
-
-static void check_int_offset(check *c) {
-    for (int64_t n = 1; n < 80; n++) {
-        guarded x = memory(c, n, 4), sums = memory(c, n, 4), y = memory(c, n, 4);
-        fill_words(x.data, n);
-        fill_words(sums.data, n);
-        c->kern->int_offset(n, x.data, -77, sums.data, y.data);
-        for (int64_t i = 0; i < n; i++) {
-            int32_t want = ((int32_t *)x.data)[i] + 77 * ((int32_t *)sums.data)[i];
-            same_words(c, (const int32_t *)y.data + i, &want, 1);
-        }
-        release(c, &x), release(c, &sums), release(c, &y);
-    }
 }
 
 static const kcheck_row rows[] = {

@@ -1,6 +1,7 @@
 #include "cpu/kern/attn/attn.h"
 #include "cpu/kern/elem/elem.h"
 #include "cpu/kern/int8/int8.h"
+#include "cpu/kern/integer/integer.h"
 #include "cpu/kern/x86.h"
 
 #include <cpuid.h>
@@ -28,6 +29,7 @@ void mk_fill_avx512vnni(mk_kernels *kernels) {
     mk_elem_avx512vnni(kernels);
     if (!amd) mk_attn_avx512vnni_int16(kernels);
     mk_int8_avx512vnni(kernels);
+    mk_integer_avx512vnni(kernels);
     if (is_zen5())
         mk_int8_avx512vnni_once(kernels);
     else if (!amd)

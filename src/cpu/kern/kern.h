@@ -191,6 +191,49 @@ static inline mk_rounding mk_rounding_of(const float *scale, const float *zero, 
     return r;
 }
 
+/* How int_round makes bytes of sums: as `by` says of x[i] * scale[i * step] + bias[i].
+ *
+ * Where `quick`, x[i] * factor[i] + plus[i] is the byte's number before it is rounded, but for an
+ * error: what is less than sure[i] away from an integer is that, and others are computed as `by`
+ * says. It fits 32 bits for every x. */
+typedef struct mk_int_rounding {
+    mk_rounding by;
+    const float *scale, *bias; /* bias NULL: none */
+    int64_t step;
+    const float *factor, *plus, *sure;
+    bool quick;
+} mk_int_rounding;
+
+/* Sets quick, and n numbers of factor, plus and sure of it.
+ *
+ * Let a = x scale / by.scale and b = bias / by.scale, both exact. Each operation rounds by 2^-24 of
+ * its result at most. So the way of `by` is off by |a| + 2 |a + b| of them, and its zero point is
+ * an integer; the quick one by 3 |a| + 3 |b| + |zero| + |a + b + zero|. Beyond |a + b| = 512 both
+ * are saturated. So together it is less than 4100 + 7 |b|. */
+static inline bool mk_int_rounding_set(const mk_int_rounding *r, int64_t n, float *factor,
+                                       float *plus, float *sure) {
+    float max = 0;
+    if (!r->by.quick) return false;
+    for (int64_t i = 0; i < n; i++) {
+        float b = r->bias ? r->bias[i] * r->by.inverse : 0, size = b < 0 ? -b : b;
+        factor[i] = r->scale[i * r->step] * r->by.inverse;
+        plus[i] = b + r->by.zero;
+        sure[i] = 0.5f - 0x1p-24f * (4200 + 8 * size);
+        float most = (factor[i] < 0 ? -factor[i] : factor[i]) * 0x1p31f + size;
+        max = max > most ? max : most; /* NaN stays */
+        if (most != most) return false;
+    }
+    return max < 0x1p30f;
+}
+
+/* A filter for each of n channels, whose window is some lines of `width` places, as int_pack_taps
+ * lays them out, and what its sums begin with [n rounded up to 16], which may be NULL: 0. */
+typedef struct mk_taps {
+    int64_t n, lines, width;
+    const int8_t *w;
+    const int32_t *start;
+} mk_taps;
+
 /* The most elements that a tile of elem_steps has. */
 #define MK_STEP_TILE 128
 
@@ -217,6 +260,7 @@ typedef struct mk_kernels {
     int int8_min_group;    /* int8_pack's set multiplies smaller groups than this */
     bool int8_winograd;    /* int8_matmul is faster with Winograd tiles; each set says so */
     int int_unit;          /* bytes of x in a word of int_panels: 2, as 16 bits each, or 4 */
+    int int_lines;         /* of a window in a word of int_pack_taps: 1, or 4 */
     bool int16;            /* attn_scores and attn_values round to int16 (attn_list.h) */
     /* These kernels are faster than widening first: */
     bool bf16_matmul;        /* matmul_bf16, unpack_mxfp8, matmul_mxfp8 */
@@ -226,6 +270,14 @@ typedef struct mk_kernels {
     int64_t bf16_columns;    /* rows of w in a block of matmul_bf16 with many rows of x */
     int64_t values_together; /* number of keys whose values attn_values sums together */
 } mk_kernels;
+
+/* Bytes that int_pack_taps writes. */
+static inline int64_t mk_taps_bytes(const mk_kernels *kernels, int64_t n, int64_t lines,
+                                    int64_t width) {
+    const int64_t unit = kernels->int_lines;
+    if (unit == 1) return lines * width * n;
+    return (lines + unit - 1) / unit * unit * width * ((n + 15) / 16 * 16);
+}
 
 const char *mk_isa_name(mk_isa isa);
 bool mk_isa_has(mk_isa isa); /* whether this machine can run it */

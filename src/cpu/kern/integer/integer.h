@@ -8,10 +8,10 @@
 #include "cpu/kern/isa_list.h"
 
 /* Kernels of weaker sets, for what a stronger one leaves over. */
-void mk_int_taps_avx2(int64_t m, int64_t n, int64_t taps, const uint8_t *const *rows,
-                      const int8_t *w, int32_t *y, int64_t y_stride);
+void mk_int_taps_avx2(int64_t m, const uint8_t *const *rows, const mk_taps *filters, int64_t begin,
+                      int64_t end, int32_t *y, int64_t y_stride);
 void mk_int_panels_vnni256(int64_t m, int64_t n, int64_t taps, int64_t words,
-                           const void *const *rows, const int32_t *panels, int32_t *y,
-                           int64_t y_stride);
+                           const void *const *rows, const int32_t *panels, const int32_t *start,
+                           int32_t *y, int64_t y_stride);
 
 #endif

@@ -60,12 +60,18 @@ static int64_t distance_of(int64_t n, const void *const *rows) {
     return step;
 }
 
-/* Adds the part's products with panels of w, which are w_panel words apart, to y. */
+/* Adds the part's products with panels of w, which are w_panel words apart, to y. What the first
+ * part is added to: the same words in each line of `start`, or 0. */
 MK_INLINE void add_panels(int high, int wide, const part *p, const int32_t *w, int64_t w_panel,
-                          int32_t *y, int64_t y_stride) {
+                          const int32_t *start, int32_t *y, int64_t y_stride) {
     const char *x = p->x, *x2 = x + LINES * p->x_line;
     int32_t *y2 = y + LINES * y_stride;
-    if (p->begin == 0) {
+    if (p->begin == 0 && start) {
+        _tile_loadd(0, start, 0);
+        if (wide > 1) _tile_loadd(1, start + MK_PANEL, 0);
+        if (high > 1) _tile_loadd(2, start, 0);
+        if (high > 1 && wide > 1) _tile_loadd(3, start + MK_PANEL, 0);
+    } else if (p->begin == 0) {
         _tile_zero(0);
         if (wide > 1) _tile_zero(1);
         if (high > 1) _tile_zero(2);
@@ -97,26 +103,27 @@ MK_INLINE void add_panels(int high, int wide, const part *p, const int32_t *w, i
 }
 
 static void add_any(int high, int wide, const part *p, const int32_t *w, int64_t w_panel,
-                    int32_t *y, int64_t y_stride) {
+                    const int32_t *start, int32_t *y, int64_t y_stride) {
     if (high > 1 && wide > 1)
-        add_panels(2, 2, p, w, w_panel, y, y_stride);
+        add_panels(2, 2, p, w, w_panel, start, y, y_stride);
     else if (high > 1)
-        add_panels(2, 1, p, w, w_panel, y, y_stride);
+        add_panels(2, 1, p, w, w_panel, start, y, y_stride);
     else if (wide > 1)
-        add_panels(1, 2, p, w, w_panel, y, y_stride);
+        add_panels(1, 2, p, w, w_panel, start, y, y_stride);
     else
-        add_panels(1, 1, p, w, w_panel, y, y_stride);
+        add_panels(1, 1, p, w, w_panel, start, y, y_stride);
 }
 
 /* All panels. The last step of the last ones reads a copy: it ends behind their memory. */
 static void add_part(int high, const part *p, int64_t n, const int32_t *panels, int64_t w_panel,
-                     int32_t *y, int64_t y_stride) {
+                     const int32_t *start, int32_t *y, int64_t y_stride) {
     const int64_t whole = p->count / STEP * STEP;
     for (int64_t j = 0; j < n; j += WIDE * MK_PANEL) {
         const int wide = n - j > MK_PANEL ? 2 : 1;
         const int32_t *w = panels + j / MK_PANEL * w_panel + p->begin * MK_PANEL;
+        const int32_t *from = start ? start + j : NULL;
         if (whole == p->count || j + WIDE * MK_PANEL < n) {
-            add_any(high, wide, p, w, w_panel, y + j, y_stride);
+            add_any(high, wide, p, w, w_panel, from, y + j, y_stride);
             continue;
         }
         _Alignas(64) int32_t last[WIDE][STEP * MK_PANEL] = {{0}};
@@ -126,42 +133,43 @@ static void add_part(int high, const part *p, int64_t n, const int32_t *panels, 
                    (size_t)((p->count - whole) * MK_PANEL) * sizeof *w);
         mk_amx_written();
         before.count = whole;
-        if (whole > 0) add_any(high, wide, &before, w, w_panel, y + j, y_stride);
+        if (whole > 0) add_any(high, wide, &before, w, w_panel, from, y + j, y_stride);
         rest.x += whole / STEP * p->x_step;
         rest.begin += whole;
         rest.count -= whole;
-        add_any(high, wide, &rest, last[0], STEP * MK_PANEL, y + j, y_stride);
+        add_any(high, wide, &rest, last[0], STEP * MK_PANEL, from, y + j, y_stride);
     }
 }
 
 static void add_rows(int high, int64_t n, int64_t taps, int64_t words, const void *const *rows,
-                     const int32_t *panels, int32_t *y, int64_t y_stride) {
+                     const int32_t *panels, const int32_t *start, int32_t *y, int64_t y_stride) {
     line copy[STEPS][HIGH * LINES];
     const int64_t all = taps * words;
     const int64_t distance = taps == 1 && words % STEP == 0 ? distance_of(high * LINES, rows) : 0;
     if (distance != 0) {
         part p = {rows[0], distance, sizeof(line), 0, all};
-        add_part(high, &p, n, panels, all * MK_PANEL, y, y_stride);
+        add_part(high, &p, n, panels, all * MK_PANEL, start, y, y_stride);
         return;
     }
     for (int64_t begin = 0; begin < all; begin += STEPS * STEP) {
         part p = {.begin = begin, .count = min_of(STEPS * STEP, all - begin)};
         copy_part(high, taps, words, rows, &p, copy);
-        add_part(high, &p, n, panels, all * MK_PANEL, y, y_stride);
+        add_part(high, &p, n, panels, all * MK_PANEL, start, y, y_stride);
     }
 }
 
 static void int_panels(int64_t m, int64_t n, int64_t taps, int64_t words, const void *const *rows,
-                       const int32_t *panels, int32_t *y, int64_t y_stride) {
+                       const int32_t *panels, const int32_t *start, int32_t *y, int64_t y_stride) {
     const int64_t whole = taps * words < MIN_WORDS ? 0 : m / LINES * LINES;
     if (whole > 0) mk_amx_configure(64);
     for (int64_t i = 0, high; i < whole; i += high * LINES) {
         high = whole - i > LINES ? 2 : 1;
-        add_rows((int)high, n, taps, words, rows + i * taps, panels, y + i * y_stride, y_stride);
+        add_rows((int)high, n, taps, words, rows + i * taps, panels, start, y + i * y_stride,
+                 y_stride);
     }
     if (whole > 0) _tile_release();
     if (whole < m)
-        mk_int_panels_vnni256(m - whole, n, taps, words, rows + whole * taps, panels,
+        mk_int_panels_vnni256(m - whole, n, taps, words, rows + whole * taps, panels, start,
                               y + whole * y_stride, y_stride);
 }
 

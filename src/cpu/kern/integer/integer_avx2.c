@@ -187,11 +187,19 @@ static void int_pack(int64_t n, int64_t taps, int64_t c, const int8_t *w, int32_
 
 #define TAP_PLACES 4
 
-MK_INLINE void taps_tile(int places, int64_t n, int64_t taps, const uint8_t *const *rows,
-                         const int8_t *w, int64_t at, int32_t *y, int64_t y_stride) {
-    __m256i sum[TAP_PLACES][2];
+/* Channels from `at` on, of which y has the first one. */
+MK_INLINE void taps_tile(int places, const mk_taps *f, const uint8_t *const *rows, int64_t at,
+                         int32_t *y, int64_t y_stride) {
+    const int64_t n = f->n, taps = f->lines * f->width;
+    const int8_t *w = f->w;
+    __m256i sum[TAP_PLACES][2], first = words_zero(), second = first;
+    if (f->start) {
+        __m256i a = words_load(f->start + at), b = words_load(f->start + at + 8);
+        first = _mm256_permute2x128_si256(a, b, 0x20);
+        second = _mm256_permute2x128_si256(a, b, 0x31);
+    }
     for (int r = 0; r < places; r++)
-        sum[r][0] = sum[r][1] = _mm256_setzero_si256();
+        sum[r][0] = first, sum[r][1] = second;
     for (int64_t t = 0; t < taps; t += 2) {
         const bool two = t + 1 < taps;
         __m256i a = wide_w(w + t * n + at), b = two ? wide_w(w + (t + 1) * n + at) : words_zero();
@@ -204,31 +212,35 @@ MK_INLINE void taps_tile(int places, int64_t n, int64_t taps, const uint8_t *con
         }
     }
     for (int r = 0; r < places; r++) {
-        int32_t *to = y + r * y_stride + at;
+        int32_t *to = y + r * y_stride;
         words_store(to, _mm256_permute2x128_si256(sum[r][0], sum[r][1], 0x20));
         words_store(to + 8, _mm256_permute2x128_si256(sum[r][0], sum[r][1], 0x31));
     }
 }
 
 /* The last block begins before the end of the one before it. */
-MK_INLINE void taps_rows(int places, int64_t n, int64_t taps, const uint8_t *const *rows,
-                         const int8_t *w, int32_t *y, int64_t y_stride) {
-    for (int64_t i = 0; i < n; i += STEP)
-        taps_tile(places, n, taps, rows, w, i + STEP <= n ? i : n - STEP, y, y_stride);
+MK_INLINE void taps_rows(int places, const mk_taps *f, const uint8_t *const *rows, int64_t begin,
+                         int64_t end, int32_t *y, int64_t y_stride) {
+    for (int64_t i = begin, at; i < end; i += STEP) {
+        at = i + STEP <= end ? i : end - STEP;
+        taps_tile(places, f, rows, at, y + at - begin, y_stride);
+    }
 }
 
-static void int_taps(int64_t m, int64_t n, int64_t taps, const uint8_t *const *rows,
-                     const int8_t *w, int32_t *y, int64_t y_stride);
+static void int_taps(int64_t m, const uint8_t *const *rows, const mk_taps *filters, int64_t begin,
+                     int64_t end, int32_t *y, int64_t y_stride);
 
-void mk_int_taps_avx2(int64_t m, int64_t n, int64_t taps, const uint8_t *const *rows,
-                      const int8_t *w, int32_t *y, int64_t y_stride) {
-    if (n < STEP) {
-        int_taps(m, n, taps, rows, w, y, y_stride);
+void mk_int_taps_avx2(int64_t m, const uint8_t *const *rows, const mk_taps *filters, int64_t begin,
+                      int64_t end, int32_t *y, int64_t y_stride) {
+    if (end - begin < STEP) {
+        int_taps(m, rows, filters, begin, end, y, y_stride);
         return;
     }
+    const int64_t taps = filters->lines * filters->width;
     for (int64_t i = 0; i < m; i += TAP_PLACES)
-        MK_WITH_ROWS(m - i < TAP_PLACES ? m - i : TAP_PLACES, TAP_PLACES,
-                     taps_rows(MK_R, n, taps, rows + i * taps, w, y + i * y_stride, y_stride));
+        MK_WITH_ROWS(
+            m - i < TAP_PLACES ? m - i : TAP_PLACES, TAP_PLACES,
+            taps_rows(MK_R, filters, rows + i * taps, begin, end, y + i * y_stride, y_stride));
 }
 
 static void set_int_products(mk_kernels *kernels) {

@@ -4,123 +4,132 @@
 
 #define LANES 16
 
-/* x - zero * sums of the lanes of m. */
-MK_INLINE __m512i moved(__mmask16 m, const int32_t *x, __m512i zero, const int32_t *sums) {
-    __m512i by = _mm512_mullo_epi32(zero, _mm512_maskz_loadu_epi32(m, sums));
-    return _mm512_sub_epi32(_mm512_maskz_loadu_epi32(m, x), by);
-}
-
-static void int_offset(int64_t n, const int32_t *x, int32_t zero, const int32_t *sums, int32_t *y) {
-    const __m512i zeros = _mm512_set1_epi32(zero);
-    for (int64_t i = 0; i < n; i += LANES) {
-        const __mmask16 m = mk_first(n - i);
-        _mm512_mask_storeu_epi32(y + i, m, moved(m, x + i, zeros, sums + i));
-    }
-}
-
-static void int_scale(int64_t n, const int32_t *x, int32_t zero, const int32_t *sums,
-                      const float *scale, int64_t step, const float *bias, float *y) {
-    const __m512i zeros = _mm512_set1_epi32(zero);
+static void int_scale(int64_t n, const int32_t *x, const float *scale, int64_t step,
+                      const float *bias, float *y) {
     __m512 by = _mm512_set1_ps(step ? 0 : scale[0]);
     for (int64_t i = 0; i < n; i += LANES) {
         const __mmask16 m = mk_first(n - i);
-        __m512i v = sums ? moved(m, x + i, zeros, sums + i) : _mm512_maskz_loadu_epi32(m, x + i);
         if (step) by = _mm512_maskz_loadu_ps(m, scale + i);
-        __m512 f = _mm512_mul_ps(_mm512_cvtepi32_ps(v), by);
+        __m512 f = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_maskz_loadu_epi32(m, x + i)), by);
         if (bias) f = _mm512_add_ps(f, _mm512_maskz_loadu_ps(m, bias + i));
         _mm512_mask_storeu_ps(y + i, m, f);
     }
 }
 
-/* What int_round reads. */
-typedef struct rounded {
-    const int32_t *x, *sums;
-    __m512i zeros;
-    const float *scale, *bias;
-    bool steps;
-} rounded;
+/* ---- bytes ---- */
 
-/* The values of the lanes of m from column i on. */
-MK_INLINE __m512 scaled(const rounded *r, __mmask16 m, int64_t i) {
-    __m512i sum =
-        r->sums ? moved(m, r->x + i, r->zeros, r->sums + i) : _mm512_maskz_loadu_epi32(m, r->x + i);
-    __m512 by = r->steps ? _mm512_maskz_loadu_ps(m, r->scale + i) : _mm512_set1_ps(*r->scale);
-    __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), by);
-    return r->bias ? _mm512_add_ps(v, _mm512_maskz_loadu_ps(m, r->bias + i)) : v;
-}
+#define EVEN (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+#define REGS 4 /* of words, whose bytes fill one */
 
-/* Multiples of the scale by its reciprocal; *unsure: lanes that have to be divided, and NaN. */
-MK_INLINE __m512 nearly(const mk_rounding *by, __m512 v, __mmask16 *unsure) {
-    v = _mm512_mul_ps(v, _mm512_set1_ps(by->inverse));
-    __m512 whole = _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    __m512 apart = _mm512_abs_ps(_mm512_sub_ps(v, whole));
-    *unsure |= _mm512_cmp_ps_mask(apart, _mm512_set1_ps(MK_ROUND_SURE), _CMP_NLE_UQ);
-    return whole;
-}
-
-/* Bytes of the lanes of m. Bounds first, as in int_from_f32. */
-MK_INLINE void round_lanes(const mk_rounding *by, __mmask16 m, __m512 v, uint8_t *y) {
-    v = _mm512_roundscale_ps(_mm512_div_ps(v, _mm512_set1_ps(by->scale)),
-                             _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+/* The numbers of bytes, as `by` says, of the lanes of m in column j. Bounds first, as in
+ * int_from_f32. */
+MK_INLINE __m512i round_exactly(const mk_int_rounding *to, __mmask16 m, __m512 x, int64_t j) {
+    const mk_rounding *by = &to->by;
+    __m512 scale = to->step ? _mm512_maskz_loadu_ps(m, to->scale + j) : _mm512_set1_ps(*to->scale);
+    __m512 v = _mm512_mul_ps(x, scale);
+    if (to->bias) v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(m, to->bias + j));
+    v = _mm512_roundscale_ps(_mm512_div_ps(v, _mm512_set1_ps(by->scale)), EVEN);
     v = _mm512_add_ps(v, _mm512_set1_ps(by->zero));
     const __mmask16 number = _mm512_cmp_ps_mask(v, v, _CMP_ORD_Q);
     v = _mm512_max_ps(v, _mm512_set1_ps(by->lo));
-    v = _mm512_maskz_min_ps(number, v, _mm512_set1_ps(by->hi));
-    _mm_mask_storeu_epi8(y, m, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(v)));
+    return _mm512_cvttps_epi32(_mm512_maskz_min_ps(number, v, _mm512_set1_ps(by->hi)));
 }
 
-/* What is too small becomes the smallest integer. */
-MK_INLINE __m512i integers(__m512 whole) {
-    return _mm512_cvttps_epi32(_mm512_min_ps(whole, _mm512_set1_ps(INT16_MAX)));
+/* Columns of a mk_int_rounding, in registers. */
+typedef struct columns {
+    __m512 factor[REGS], plus[REGS], sure[REGS];
+    __mmask16 some; /* lanes of the last one that are there */
+} columns;
+
+MK_INLINE void load_columns(int regs, const mk_int_rounding *to, int64_t j, int64_t n, columns *c) {
+    c->some = mk_first(n - (regs - 1) * LANES);
+#pragma GCC unroll 4
+    for (int k = 0; k < regs; k++) {
+        const __mmask16 m = k + 1 < regs ? (__mmask16)-1 : c->some;
+        c->factor[k] = c->plus[k] = c->sure[k] = _mm512_setzero_ps();
+        if (!to->quick) continue;
+        c->factor[k] = _mm512_maskz_loadu_ps(m, to->factor + j + k * LANES);
+        c->plus[k] = _mm512_maskz_loadu_ps(m, to->plus + j + k * LANES);
+        c->sure[k] = _mm512_mask_loadu_ps(_mm512_set1_ps(1), m, to->sure + j + k * LANES);
+    }
 }
 
-/* 64 bytes; false: not all are sure. Packing saturates, and takes quarters in turns. */
-MK_INLINE bool round_quickly(const mk_rounding *by, const rounded *r, int64_t i, uint8_t *y) {
+/* Words of a row as 64 bytes. Packing saturates, and takes quarters in turns. */
+MK_INLINE __m512i packed(int regs, bool is_signed, const __m512i v[REGS]) {
     const __m512i quarters =
         _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512i plus = _mm512_set1_epi16((short)by->zero);
-    const __mmask16 all = (__mmask16)-1;
-    __mmask16 unsure = 0;
-    __m512 a = nearly(by, scaled(r, all, i), &unsure);
-    __m512 b = nearly(by, scaled(r, all, i + LANES), &unsure);
-    __m512 c = nearly(by, scaled(r, all, i + 2 * LANES), &unsure);
-    __m512 d = nearly(by, scaled(r, all, i + 3 * LANES), &unsure);
-    if (unsure) return false;
-    __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(integers(a), integers(b)), plus);
-    __m512i high = _mm512_adds_epi16(_mm512_packs_epi32(integers(c), integers(d)), plus);
-    __m512i bytes = by->lo < 0 ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
-    _mm512_storeu_si512(y + i, _mm512_permutexvar_epi32(quarters, bytes));
-    return true;
+    __m512i low = _mm512_packs_epi32(v[0], v[regs > 1 ? 1 : 0]);
+    __m512i high = regs > 2 ? _mm512_packs_epi32(v[2], v[regs > 3 ? 3 : 2]) : low;
+    low = is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+    return _mm512_permutexvar_epi32(quarters, low);
 }
 
-/* 16 bytes at most, of the lanes of m. */
-MK_INLINE void round_some(const mk_rounding *by, const rounded *r, __mmask16 m, int64_t i,
-                          uint8_t *y) {
-    __mmask16 unsure = 0;
-    __m512 v = scaled(r, m, i), whole = nearly(by, v, &unsure);
-    if (!by->quick || (unsure & m)) {
-        round_lanes(by, m, v, y + i);
+/* The first n bytes, in pieces: a mask makes a store slow. */
+MK_INLINE void store_bytes(int64_t n, __m512i v, uint8_t *y) {
+    if (n >= 64) {
+        _mm512_storeu_si512(y, v);
         return;
     }
-    __m512i at = _mm512_max_epi32(integers(whole), _mm512_set1_epi32(INT16_MIN));
-    at = _mm512_add_epi32(at, _mm512_set1_epi32((int)by->zero));
-    at = _mm512_max_epi32(at, _mm512_set1_epi32((int)by->lo));
-    at = _mm512_min_epi32(at, _mm512_set1_epi32((int)by->hi));
-    _mm_mask_storeu_epi8(y + i, m, _mm512_cvtepi32_epi8(at));
+    __m256i half = _mm512_castsi512_si256(v);
+    if (n & 32) {
+        _mm256_storeu_si256((__m256i *)(void *)y, half);
+        half = _mm512_extracti64x4_epi64(v, 1);
+        y += 32;
+    }
+    __m128i quarter = _mm256_castsi256_si128(half);
+    if (n & 16) {
+        _mm_storeu_si128((__m128i *)(void *)y, quarter);
+        quarter = _mm256_extracti128_si256(half, 1);
+        y += 16;
+    }
+    if (n & 8) {
+        _mm_storel_epi64((__m128i *)(void *)y, quarter);
+        quarter = _mm_unpackhi_epi64(quarter, quarter);
+        y += 8;
+    }
+    if (n & 7) _mm_mask_storeu_epi8(y, (__mmask16)((1 << (n & 7)) - 1), quarter);
 }
 
-static void int_round(int64_t n, const int32_t *x, int32_t zero, const int32_t *sums,
-                      const float *scale, int64_t step, const float *bias, const mk_rounding *to,
-                      uint8_t *y) {
-    const rounded r = {x, sums, _mm512_set1_epi32(zero), scale, bias, step != 0};
-    const mk_rounding by = *to;
-    int64_t i = 0;
-    for (; by.quick && i + 4 * LANES <= n; i += 4 * LANES)
-        if (!round_quickly(&by, &r, i, y))
-            for (int64_t l = i; l < i + 4 * LANES; l += LANES)
-                round_lanes(&by, (__mmask16)-1, scaled(&r, (__mmask16)-1, l), y + l);
-    for (; i < n; i += LANES)
-        round_some(&by, &r, mk_first(n - i), i, y);
+/* Columns [j, j + n) of all rows, n <= 64, which are in `regs` registers. */
+MK_INLINE void round_columns(int regs, int64_t m, int64_t j, int64_t n, const int32_t *x,
+                             int64_t x_stride, const mk_int_rounding *to, uint8_t *y,
+                             int64_t y_stride) {
+    const bool is_signed = to->by.lo < 0, quick = to->quick;
+    columns c;
+    load_columns(regs, to, j, n, &c);
+    for (int64_t r = 0; r < m; r++, x += x_stride, y += y_stride) {
+        __m512i bytes[REGS];
+        __m512 numbers[REGS];
+        __mmask16 unsure[REGS], any = 0;
+#pragma GCC unroll 4
+        for (int k = 0; k < regs; k++) {
+            const int32_t *from = x + j + k * LANES;
+            numbers[k] = _mm512_cvtepi32_ps(k + 1 < regs ? _mm512_loadu_si512(from)
+                                                         : _mm512_maskz_loadu_epi32(c.some, from));
+            __m512 v = _mm512_fmadd_ps(numbers[k], c.factor[k], c.plus[k]);
+            __m512 apart = _mm512_reduce_ps(v, EVEN);
+            unsure[k] = _mm512_cmp_ps_mask(_mm512_abs_ps(apart), c.sure[k], _CMP_NLE_UQ);
+            bytes[k] = _mm512_cvt_roundps_epi32(v, EVEN);
+            any |= unsure[k];
+        }
+        if (any || !quick)
+#pragma GCC unroll 4
+            for (int k = 0; k < regs; k++)
+                if (unsure[k] || !quick)
+                    bytes[k] = round_exactly(to, k + 1 < regs ? (__mmask16)-1 : c.some, numbers[k],
+                                             j + k * LANES);
+        store_bytes(n, packed(regs, is_signed, bytes), y + j);
+    }
+}
+
+static void int_round(int64_t m, int64_t n, const int32_t *x, int64_t x_stride,
+                      const mk_int_rounding *to, uint8_t *y, int64_t y_stride) {
+    const mk_int_rounding by = *to;
+    for (int64_t j = 0, count; j < n; j += count) {
+        count = n - j < REGS * LANES ? n - j : REGS * LANES;
+        MK_WITH_ROWS((count + LANES - 1) / LANES, REGS,
+                     round_columns(MK_R, m, j, count, x, x_stride, &by, y, y_stride));
+    }
 }
 
 /* Bounds first: what does not fit 32 bits would become the smallest integer, as NaN does. */
@@ -153,8 +162,11 @@ MK_INLINE __m512i add_pairs(__m512i sum, __m512i a, __m512i b) {
     return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
 }
 
-MK_INLINE void taps_tile(int places, int64_t n, int64_t taps, const uint8_t *const *rows,
-                         const int8_t *w, int64_t at, int32_t *y, int64_t y_stride) {
+/* Channels from `at` on, of which y has the first one. */
+MK_INLINE void taps_tile(int places, const mk_taps *f, const uint8_t *const *rows, int64_t at,
+                         int32_t *y, int64_t y_stride) {
+    const int64_t n = f->n, taps = f->lines * f->width;
+    const int8_t *w = f->w;
     const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
     const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
     __m512i sum[PLACES][2];
@@ -172,29 +184,40 @@ MK_INLINE void taps_tile(int places, int64_t n, int64_t taps, const uint8_t *con
             sum[r][1] = add_pairs(sum[r][1], _mm512_unpackhi_epi16(a, b), high);
         }
     }
+    __m512i low = _mm512_setzero_si512(), high = low;
+    if (f->start) {
+        low = _mm512_loadu_si512(f->start + at);
+        high = _mm512_loadu_si512(f->start + at + 16);
+    }
     for (int r = 0; r < places; r++) {
-        int32_t *to = y + r * y_stride + at;
-        _mm512_storeu_si512(to, _mm512_permutex2var_epi64(sum[r][0], first, sum[r][1]));
-        _mm512_storeu_si512(to + 16, _mm512_permutex2var_epi64(sum[r][0], second, sum[r][1]));
+        int32_t *to = y + r * y_stride;
+        __m512i a = _mm512_permutex2var_epi64(sum[r][0], first, sum[r][1]);
+        __m512i b = _mm512_permutex2var_epi64(sum[r][0], second, sum[r][1]);
+        _mm512_storeu_si512(to, _mm512_add_epi32(a, low));
+        _mm512_storeu_si512(to + 16, _mm512_add_epi32(b, high));
     }
 }
 
 /* The last block begins before the end of the one before it. */
-MK_INLINE void taps_rows(int places, int64_t n, int64_t taps, const uint8_t *const *rows,
-                         const int8_t *w, int32_t *y, int64_t y_stride) {
-    for (int64_t i = 0; i < n; i += STEP)
-        taps_tile(places, n, taps, rows, w, i + STEP <= n ? i : n - STEP, y, y_stride);
+MK_INLINE void taps_rows(int places, const mk_taps *f, const uint8_t *const *rows, int64_t begin,
+                         int64_t end, int32_t *y, int64_t y_stride) {
+    for (int64_t i = begin, at; i < end; i += STEP) {
+        at = i + STEP <= end ? i : end - STEP;
+        taps_tile(places, f, rows, at, y + at - begin, y_stride);
+    }
 }
 
-static void int_taps(int64_t m, int64_t n, int64_t taps, const uint8_t *const *rows,
-                     const int8_t *w, int32_t *y, int64_t y_stride) {
-    if (n < STEP) {
-        mk_int_taps_avx2(m, n, taps, rows, w, y, y_stride);
+static void int_taps(int64_t m, const uint8_t *const *rows, const mk_taps *filters, int64_t begin,
+                     int64_t end, int32_t *y, int64_t y_stride) {
+    if (end - begin < STEP) {
+        mk_int_taps_avx2(m, rows, filters, begin, end, y, y_stride);
         return;
     }
+    const int64_t taps = filters->lines * filters->width;
     for (int64_t i = 0; i < m; i += PLACES)
-        MK_WITH_ROWS(m - i < PLACES ? m - i : PLACES, PLACES,
-                     taps_rows(MK_R, n, taps, rows + i * taps, w, y + i * y_stride, y_stride));
+        MK_WITH_ROWS(
+            m - i < PLACES ? m - i : PLACES, PLACES,
+            taps_rows(MK_R, filters, rows + i * taps, begin, end, y + i * y_stride, y_stride));
 }
 
 void mk_integer_avx512(mk_kernels *kernels) {
@@ -202,5 +225,4 @@ void mk_integer_avx512(mk_kernels *kernels) {
     kernels->int_scale = int_scale;
     kernels->int_round = int_round;
     kernels->int_from_f32 = int_from_f32;
-    kernels->int_offset = int_offset;
 }

@@ -11,12 +11,12 @@
 enum { REGS = MK_PANEL / WORDS_WIDTH }; /* of a row of a panel */
 
 MK_INLINE void int_tile(int rows, int panels, int64_t taps, int64_t words, const void *const *x,
-                        const int32_t *w, int32_t *y, int64_t y_stride) {
+                        const int32_t *w, const int32_t *start, int32_t *y, int64_t y_stride) {
     const int64_t step = taps * words * MK_PANEL;
     WORDS sum[TILE_ROWS][PANELS * REGS];
     for (int r = 0; r < rows; r++)
         for (int at = 0; at < panels * REGS; at++)
-            sum[r][at] = words_zero();
+            sum[r][at] = start ? words_load(start + at * WORDS_WIDTH) : words_zero();
     for (int64_t t = 0; t < taps; t++) {
         const char *from[TILE_ROWS];
         for (int r = 0; r < rows; r++)
@@ -38,18 +38,19 @@ MK_INLINE void int_tile(int rows, int panels, int64_t taps, int64_t words, const
 }
 
 MK_INLINE void int_rows(int panels, int64_t m, int64_t taps, int64_t words, const void *const *x,
-                        const int32_t *w, int32_t *y, int64_t y_stride) {
+                        const int32_t *w, const int32_t *start, int32_t *y, int64_t y_stride) {
     const int64_t block = mk_block_rows(m, TILE_ROWS);
     for (int64_t i = 0; i < m; i += block)
-        MK_WITH_ROWS(
-            m - i < block ? m - i : block, TILE_ROWS,
-            int_tile(MK_R, panels, taps, words, x + i * taps, w, y + i * y_stride, y_stride));
+        MK_WITH_ROWS(m - i < block ? m - i : block, TILE_ROWS,
+                     int_tile(MK_R, panels, taps, words, x + i * taps, w, start, y + i * y_stride,
+                              y_stride));
 }
 
 static void int_panels(int64_t m, int64_t n, int64_t taps, int64_t words, const void *const *rows,
-                       const int32_t *panels, int32_t *y, int64_t y_stride) {
+                       const int32_t *panels, const int32_t *start, int32_t *y, int64_t y_stride) {
     const int64_t step = taps * words, wide = PANELS * MK_PANEL;
     for (int64_t j = 0; j < n; j += wide)
         MK_WITH_ROWS(n - j < wide ? (n - j) / MK_PANEL : PANELS, PANELS,
-                     int_rows(MK_R, m, taps, words, rows, panels + j * step, y + j, y_stride));
+                     int_rows(MK_R, m, taps, words, rows, panels + j * step,
+                              start ? start + j : NULL, y + j, y_stride));
 }

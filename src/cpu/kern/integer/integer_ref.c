@@ -23,10 +23,11 @@ static void int_pack(int64_t n, int64_t taps, int64_t c, const int8_t *w, int32_
 }
 
 static void int_panels(int64_t m, int64_t n, int64_t taps, int64_t words, const void *const *rows,
-                       const int32_t *panels, int32_t *y, int64_t y_stride) {
+                       const int32_t *panels, const int32_t *start, int32_t *y, int64_t y_stride) {
     for (int64_t j = 0; j < n; j += MK_PANEL, panels += taps * words * MK_PANEL)
         for (int64_t i = 0; i < m; i++) {
             uint32_t sums[MK_PANEL] = {0};
+            if (start) memcpy(sums, start + j, sizeof sums);
             const int16_t *w = (const int16_t *)(const void *)panels;
             for (int64_t t = 0; t < taps; t++) {
                 const int16_t *x = rows[i * taps + t];

@@ -2,67 +2,60 @@
  * has products of its own (set_int_products) defines INT_TAPS as its int_taps, which may be that in
  * plain C. */
 #include <math.h>
+#include <string.h>
 
 #include "cpu/kern/integer/integer.h"
 
 #ifdef INT_TAPS
 #define INT_BLOCK 32 /* channels whose sums are in registers */
 
-static inline void int_taps_block(int64_t taps, int64_t n, int64_t at, int64_t count,
-                                  const uint8_t *const *rows, const int8_t *w, int32_t *y) {
-    uint32_t sums[INT_BLOCK] = {0};
-    for (int64_t t = 0; t < taps; t++)
-        for (int64_t i = 0; i < count; i++)
-            sums[i] += (uint32_t)(rows[t][at + i] * w[t * n + at + i]);
-    for (int64_t i = 0; i < count; i++)
-        y[at + i] = (int32_t)sums[i];
+/* [lines, width, n] */
+static void int_pack_taps(int64_t n, int64_t lines, int64_t width, const int8_t *w,
+                          int8_t *filters) {
+    for (int64_t c = 0; c < n; c++)
+        for (int64_t t = 0; t < lines * width; t++)
+            filters[t * n + c] = w[c * lines * width + t];
 }
 
-static void int_taps(int64_t m, int64_t n, int64_t taps, const uint8_t *const *rows,
-                     const int8_t *w, int32_t *y, int64_t y_stride) {
-    for (int64_t r = 0; r < m; r++, rows += taps, y += y_stride) {
-        int64_t i = 0;
-        for (; i + INT_BLOCK <= n; i += INT_BLOCK)
-            int_taps_block(taps, n, i, INT_BLOCK, rows, w, y);
-        if (i < n) int_taps_block(taps, n, i, n - i, rows, w, y);
+static inline void int_taps_block(const mk_taps *f, int64_t at, int64_t count,
+                                  const uint8_t *const *rows, int32_t *y) {
+    uint32_t sums[INT_BLOCK] = {0};
+    if (f->start) memcpy(sums, f->start + at, (size_t)count * sizeof *sums);
+    for (int64_t t = 0; t < f->lines * f->width; t++)
+        for (int64_t i = 0; i < count; i++)
+            sums[i] += (uint32_t)(rows[t][at + i] * f->w[t * f->n + at + i]);
+    memcpy(y, sums, (size_t)count * sizeof *sums);
+}
+
+static void int_taps(int64_t m, const uint8_t *const *rows, const mk_taps *filters, int64_t begin,
+                     int64_t end, int32_t *y, int64_t y_stride) {
+    for (int64_t r = 0; r < m; r++, rows += filters->lines * filters->width, y += y_stride) {
+        int64_t i = begin;
+        for (; i + INT_BLOCK <= end; i += INT_BLOCK)
+            int_taps_block(filters, i, INT_BLOCK, rows, y + i - begin);
+        if (i < end) int_taps_block(filters, i, end - i, rows, y + i - begin);
     }
 }
 #endif
 
-static void int_offset(int64_t n, const int32_t *x, int32_t zero, const int32_t *sums, int32_t *y) {
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (int32_t)((uint32_t)x[i] - (uint32_t)zero * (uint32_t)sums[i]);
-}
-
-static inline float int_moved(int32_t x, int32_t zero, int32_t sum) {
-    return (float)(int32_t)((uint32_t)x - (uint32_t)zero * (uint32_t)sum);
-}
-
 /* Which operands there are is constant everywhere: each way is a loop of its own. */
-static inline void int_scale_of(bool moved, bool steps, bool adds, int64_t n,
-                                const int32_t *restrict x, int32_t zero,
-                                const int32_t *restrict sums, const float *restrict scale,
-                                const float *restrict bias, float *restrict y) {
+static inline void int_scale_of(bool steps, bool adds, int64_t n, const int32_t *restrict x,
+                                const float *restrict scale, const float *restrict bias,
+                                float *restrict y) {
     for (int64_t i = 0; i < n; i++) {
-        float v = moved ? int_moved(x[i], zero, sums[i]) : (float)x[i];
-        v *= scale[steps ? i : 0];
+        float v = (float)x[i] * scale[steps ? i : 0];
         y[i] = adds ? v + bias[i] : v;
     }
 }
 
-static void int_scale(int64_t n, const int32_t *x, int32_t zero, const int32_t *sums,
-                      const float *scale, int64_t step, const float *bias, float *y) {
-#define WAY(moved, steps, adds)                                     \
-    if (!sums == !(moved) && !step == !(steps) && !bias == !(adds)) \
-        int_scale_of(moved, steps, adds, n, x, zero, sums, scale, bias, y);
-    WAY(0, 0, 0)
-    WAY(0, 0, 1)
-    WAY(0, 1, 0)
-    WAY(0, 1, 1)
-    WAY(1, 0, 0)
-    WAY(1, 0, 1)
-    WAY(1, 1, 0)
-    WAY(1, 1, 1)
+static void int_scale(int64_t n, const int32_t *x, const float *scale, int64_t step,
+                      const float *bias, float *y) {
+#define WAY(steps, adds) \
+    if (!step == !(steps) && !bias == !(adds)) int_scale_of(steps, adds, n, x, scale, bias, y);
+    WAY(0, 0)
+    WAY(0, 1)
+    WAY(1, 0)
+    WAY(1, 1)
 #undef WAY
 }
 
@@ -75,31 +68,40 @@ static inline int32_t int_saturated(float v, float lo, float hi) {
 
 #define ROUND_AT_ONCE 128
 
-static inline bool int_round_quickly(int64_t n, const mk_rounding *by, const float *restrict x,
-                                     float *restrict y) {
+/* Before they are saturated; false: not all are sure. */
+static inline bool int_round_quickly(int64_t n, const int32_t *restrict x,
+                                     const mk_int_rounding *to, int64_t at, float *restrict y) {
+    const float *restrict factor = to->factor + at, *restrict plus = to->plus + at;
+    const float *restrict sure = to->sure + at;
     int32_t unsure = 0;
     for (int64_t i = 0; i < n; i++) {
-        float v = x[i] * by->inverse, whole = rintf(v);
-        unsure |= fabsf(v - whole) > MK_ROUND_SURE;
-        y[i] = whole + by->zero;
+        float v = (float)x[i] * factor[i] + plus[i];
+        y[i] = rintf(v);
+        unsure |= fabsf(v - y[i]) > sure[i];
     }
     return !unsure;
 }
 
-static void int_round(int64_t n, const int32_t *x, int32_t zero, const int32_t *sums,
-                      const float *scale, int64_t step, const float *bias, const mk_rounding *by,
-                      uint8_t *restrict y) {
-    float v[ROUND_AT_ONCE], whole[ROUND_AT_ONCE];
-    for (int64_t at = 0, count; at < n; at += count) {
-        count = n - at < ROUND_AT_ONCE ? n - at : ROUND_AT_ONCE;
-        int_scale(count, x + at, zero, sums ? sums + at : NULL, scale + at * step, step,
-                  bias ? bias + at : NULL, v);
-        if (!by->quick || !int_round_quickly(count, by, v, whole))
+static inline void int_round_exactly(int64_t n, const int32_t *x, const mk_int_rounding *to,
+                                     int64_t at, float *y) {
+    const float by = to->by.scale, zero = to->by.zero;
+    int_scale(n, x, to->scale + at * to->step, to->step, to->bias ? to->bias + at : NULL, y);
+    for (int64_t i = 0; i < n; i++)
+        y[i] = rintf(y[i] / by) + zero;
+}
+
+static void int_round(int64_t m, int64_t n, const int32_t *x, int64_t x_stride,
+                      const mk_int_rounding *to, uint8_t *restrict y, int64_t y_stride) {
+    const float lo = to->by.lo, hi = to->by.hi;
+    float v[ROUND_AT_ONCE];
+    for (int64_t r = 0; r < m; r++, x += x_stride, y += y_stride)
+        for (int64_t at = 0, count; at < n; at += count) {
+            count = n - at < ROUND_AT_ONCE ? n - at : ROUND_AT_ONCE;
+            if (!to->quick || !int_round_quickly(count, x + at, to, at, v))
+                int_round_exactly(count, x + at, to, at, v);
             for (int64_t i = 0; i < count; i++)
-                whole[i] = rintf(v[i] / by->scale) + by->zero;
-        for (int64_t i = 0; i < count; i++)
-            y[at + i] = (uint8_t)int_saturated(whole[i], by->lo, by->hi);
-    }
+                y[at + i] = (uint8_t)int_saturated(v[i], lo, hi);
+        }
 }
 
 static void int_from_f32(int64_t n, bool is_signed, const float *restrict x, void *restrict y) {
@@ -116,10 +118,11 @@ static void int_from_f32(int64_t n, bool is_signed, const float *restrict x, voi
 void FILL(mk_kernels *kernels) {
 #ifdef INT_TAPS
     set_int_products(kernels);
+    kernels->int_pack_taps = int_pack_taps;
     kernels->int_taps = INT_TAPS;
+    kernels->int_lines = 1;
 #endif
     kernels->int_scale = int_scale;
     kernels->int_round = int_round;
     kernels->int_from_f32 = int_from_f32;
-    kernels->int_offset = int_offset;
 }

@@ -124,9 +124,9 @@ static void int_pack(int64_t n, int64_t taps, int64_t c, const int8_t *w, int32_
 }
 
 void mk_int_panels_vnni256(int64_t m, int64_t n, int64_t taps, int64_t words,
-                           const void *const *rows, const int32_t *panels, int32_t *y,
-                           int64_t y_stride) {
-    int_panels(m, n, taps, words, rows, panels, y, y_stride);
+                           const void *const *rows, const int32_t *panels, const int32_t *start,
+                           int32_t *y, int64_t y_stride) {
+    int_panels(m, n, taps, words, rows, panels, start, y, y_stride);
 }
 
 void mk_integer_vnni256(mk_kernels *kernels) {
