@@ -409,7 +409,9 @@ def integers():
         node("QuantizeLinear", "x ps pz", "qx"), node("DequantizeLinear", "qx ps pz", "dx"),
         node("DequantizeLinear", "w ws wz0", "dw"),
         node("Reshape", "dx flat", "fx"), node("QuantizeLinear", "fx ps pz", "qf"),
-        node("DequantizeLinear", "qf ps pz", "df"), node("Gemm", "df dw b", "gemm")]
+        node("DequantizeLinear", "qf ps pz", "df"), node("Gemm", "df dw b", "gemm"),
+        node("Transpose", "qx", "qt", perm=[0, 2, 1]), node("DequantizeLinear", "qt ps pz", "dt"),
+        node("MatMul", "dx dt", "pairs")]
     init = weights(
         w=small(24, 16), wz=np.zeros(16, "i1"), ws=np.full(16, 0.01, "f4"), b=normal(16),
         k=small(8, 6, 3, 3), ks=np.float32(0.02), cb=normal(8, 1, 1), ps=np.float32(0.02),
@@ -421,7 +423,8 @@ def integers():
     outputs = [value("dense", F, 2, 3, 16), value("conv", F, None, None, None, None),
                value("qe", U8, None, None, None, None),
                value("depthwise", F, None, None, None, None),
-               value("ql", U8, None, None, None, None), value("gemm", F, 6, 16)]
+               value("ql", U8, None, None, None, None), value("gemm", F, 6, 16),
+               value("pairs", F, 2, 3, 3)]
     return (nodes, [value("x", F, 2, 3, 24), value("p", F, 2, 6, 9, 7)], outputs, init,
             dict(x=normal(2, 3, 24), p=normal(2, 6, 9, 7)))
 

@@ -143,6 +143,27 @@ static mica_array row_sums(mica_scope *s, const mc_onnx_product *p) {
     return mc_integer_matmul(s, p->x, ones, &(mc_integer_rest){.scale = MICA_NONE});
 }
 
+/* Terms of a product whose corrections f32 holds: each is a sum of so many products of 255 and 128
+ * at most. */
+enum { EXACT_TERMS = (1 << 24) / (255 * 128) };
+
+/* The same numbers as below, where operands are numbers: a difference of integers that f32 holds is
+ * rounded once, as the integer is. What follows the product goes element by element in f32, which
+ * kernels do while they have its result in a near cache. */
+static mica_status give_corrected_floats(mc_onnx_node *n, const mc_onnx_product *p, const factor *a,
+                                         mica_array w_zero, mica_array sums) {
+    mica_scope *s = n->s;
+    mc_integer_rest rest = {.zero = a->zero, .scale = mica_f32(s, 1)};
+    if (a->zero.scope) rest.sums = sums;
+    mica_array moved = row_sums(s, p), depth = mica_i32(s, (int32_t)mica_array_dim(p->x, -1));
+    if (a->zero.scope) moved = mica_subtract(s, moved, mica_multiply(s, depth, a->zero));
+    moved = mica_astype(s, mica_multiply(s, moved, w_zero), MICA_F32);
+    mica_array y = mica_subtract(s, mc_integer_matmul(s, p->x, p->w, &rest), moved);
+    y = mica_multiply(s, y, p->rest.scale);
+    if (p->rest.bias.scope) y = mica_add(s, y, p->rest.bias);
+    return mc_onnx_give(n, 0, y);
+}
+
 /* The result where zero points need more than a product has: of i32, or of f32 with a scale. */
 static mica_status give_corrected(mc_onnx_node *n, const mc_onnx_product *p, const factor *a,
                                   mica_array w_zero, mica_array sums) {
@@ -181,6 +202,9 @@ static mica_status give_matmul(mc_onnx_node *n, operand a, operand b, int how, m
     MC_TRY(weights_of(n, b.q, how, 0, &p.w, &sums));
     p.x = x.q;
     bool rows = x.zero.scope && mica_array_ndim(x.zero) > 0;
+    if (!rows && w.zero.scope && mica_array_ndim(w.zero) == 0 && scale.scope &&
+        mica_array_dim(p.x, -1) <= EXACT_TERMS)
+        return give_corrected_floats(n, &p, &x, w.zero, sums);
     if (rows || w.zero.scope) return give_corrected(n, &p, &x, w.zero, sums);
     p.rest.zero = x.zero;
     if (x.zero.scope) p.rest.sums = sums;
