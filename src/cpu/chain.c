@@ -177,7 +177,7 @@ static int count_fusible(const mc_chain *chain, int i) {
     while (i + n < chain->n_calls && (region || have_same_rows(first, &chain->stages[i + n])) &&
            mc_can_follow(&chain->call[i], n))
         n++;
-    return n;
+    return mc_count_alike(&chain->call[i], n, chain->span - i);
 }
 
 void mc_chain_fuse(mc_chain *chain, mc_fusion *fusion) {

@@ -317,6 +317,60 @@ static void make_tables(mc_fusion *f, mc_fused *fused, const group *g) {
     f->n_tables += n;
 }
 
+/* ---- where a loop ends for a table ---- */
+
+static bool is_byte(const mc_operand *x) {
+    return x->layout->dtype == MICA_U8 || x->layout->dtype == MICA_I8;
+}
+
+/* Whether call m of [0, n) reads results of those before it, numbers, and bytes of one array, *x. */
+static bool reads_bytes_of(const mc_call *calls, int m, const void **x) {
+    for (int k = 0; k < calls[m].n_in; k++) {
+        const mc_operand *in = &calls[m].in[k];
+        bool made = mc_block_is_one(in->layout);
+        for (int p = 0; p < m && !made; p++)
+            made = is_result(in, &calls[p].out);
+        if (made) continue;
+        if (!is_byte(in) || (*x && *x != in->data)) return false;
+        *x = in->data;
+    }
+    return true;
+}
+
+/* Whether all that calls [0, n) give others are bytes, so few that tables can give them. */
+static bool gives_bytes(const mc_call *calls, int n, int all) {
+    const group g = {calls, n, all};
+    int count = 0;
+    for (int k = 0; k < n; k++) {
+        bool read = !calls[k].inner, over = false;
+        for (int m = k + 1; m < all && !over; m++) {
+            read = read || (m >= n && reads(&calls[m], &g.calls[k].out));
+            over = calls[m].out.data == calls[k].out.data;
+        }
+        if (over && !read) continue;
+        if (read && (!is_byte(&calls[k].out) || ++count > MC_MAX_TABLES)) return false;
+    }
+    return count > 0;
+}
+
+/* How many of calls [0, n) tables can stand for; 0: none. */
+static int count_tabled(const mc_call *calls, int n, int all) {
+    const void *x = NULL;
+    int count = 0;
+    for (int m = 0; m < n && reads_bytes_of(calls, m, &x) && calls[m].out.data != x; m++)
+        if (is_byte(&calls[m].out) && gives_bytes(calls, m + 1, all)) count = m + 1;
+    return count;
+}
+
+int mc_count_alike(const mc_call *calls, int n, int all) {
+    if (n == 0 || calls->axis != MC_BY_ELEMENT || mc_layout_size(calls->out.layout) < TABLE_FROM)
+        return n;
+    int count = count_tabled(calls, n, all);
+    for (int k = 1; k < n && count == 0; k++)
+        if (is_byte(&calls[k - 1].out) && count_tabled(calls + k, n - k, all - k) > 0) count = k;
+    return count > 0 ? count : n;
+}
+
 /* ---- loops ---- */
 
 void mc_run_fused(void *context, int64_t begin, int64_t end, int worker) {

@@ -44,6 +44,10 @@ bool mc_can_follow(const mc_call *calls, int n);
  * those of a NaN; a result is stored where somebody else may read it. */
 mc_fused *mc_fuse(mc_fusion *fusion, const mc_call *calls, int n, int all);
 
+/* How many of calls [0, n), which can be one loop, should be one: those that tables of bytes can
+ * stand for, or those before these. Others: as above. */
+int mc_count_alike(const mc_call *calls, int n, int all);
+
 /* Whether the result of the first call is read by others than call `next`, of [0, all) of its span
  * or behind it. */
 bool mc_is_read_behind(const mc_call *calls, int next, int all);
