@@ -52,8 +52,10 @@ typedef struct work {
     int32_t *start;           /* [groups, padded] what sums of products are added to, or NULL */
     float *columns;           /* [3, groups, n] of mk_int_rounding */
     mk_int_rounding rounding; /* of the first column */
-    bool conv, depthwise, gathers, few; /* gathers: windows are copied */
-    mc_windows windows;                 /* of a convolution */
+    bool conv, depthwise, few;
+    bool gathers, lined;         /* windows are copied; lines of x are, with their padding */
+    int64_t line, before, pitch; /* of these: numbers of x, of the padding, from one to the next */
+    mc_windows windows;          /* of a convolution */
     int64_t block, blocks, range, ranges, tile;
     int32_t *formed;           /* [x_rows, words] x, unless it is read as it lies */
     const int32_t *panels;     /* of each group; NULL: each unit makes its own */
@@ -75,10 +77,21 @@ static int64_t words_of(const work *w, int64_t n) {
 
 /* Whether the bytes of x are the kernel's words. */
 static bool is_formed(const work *w) {
-    return w->depthwise || w->few || (w->kern->int_unit == 4 && w->each % 4 == 0);
+    return w->depthwise || w->few || (w->kern->int_unit == 4 && w->each % 4 == 0 && !w->lined);
 }
 
 /* ---- what is prepared ---- */
+
+/* Lines of x between their padding. */
+static void form_lines(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const work *w = context;
+    for (int64_t r = begin; r < end; r++) {
+        uint8_t *to = (uint8_t *)w->formed + r * w->pitch;
+        memset(to, (uint8_t)w->zero, (size_t)w->pitch);
+        memcpy(to + w->before, w->x + r * w->line, (size_t)w->line);
+    }
+}
 
 static void form_rows(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
@@ -348,6 +361,7 @@ static parts measure(const work *w) {
     parts p = {.tail = pad(w->tail.bytes)};
     if (!is_formed(w) && !w->gathers)
         p.formed = pad((size_t)(w->x_rows * w->words) * sizeof(int32_t));
+    if (w->lined) p.formed = pad((size_t)(w->x_rows * w->pitch) + sizeof(int32_t));
     if (!w->call->prepared && !w->few && !packs_near(w)) p.panels = pad(made_bytes(w));
     int64_t bytes = w->depthwise ? w->n : mc_max(w->each, w->words * (int64_t)sizeof(int32_t));
     p.outside = w->conv ? 2 * pad((size_t)bytes) : 0;
@@ -362,6 +376,12 @@ static void set_windows(work *w, char *outside, size_t bytes) {
     bool in_words = !is_formed(w) && !w->gathers;
     int64_t item = w->words * (int64_t)sizeof(int32_t);
     memset(outside, (uint8_t)w->zero, (size_t)(w->depthwise ? w->n : w->each));
+    if (w->lined) {
+        memset(outside, (uint8_t)w->zero, (size_t)item);
+        w->windows.x = (const char *)w->formed;
+        w->windows.outside = outside;
+        return; /* its step is there */
+    }
     if (in_words)
         w->kern->int_form(w->each, (uint8_t *)outside, (int32_t *)(void *)(outside + bytes));
     w->windows.x = in_words ? (const char *)w->formed : (const char *)w->x;
@@ -405,7 +425,7 @@ static void pack(work *w) {
 static void find_panels(work *w) {
     w->panels_each = (w->n + MK_PANEL - 1) / MK_PANEL;
     w->padded = w->panels_each * MK_PANEL;
-    w->length = w->each;
+    if (!w->lined) w->length = w->each;
     if (w->gathers) w->taps = 1, w->length = w->k;
     w->words = words_of(w, w->length);
 }
@@ -436,7 +456,9 @@ static mica_status run_matmul(work *w) {
     if (p.start) set_start(w, groups, (int32_t *)(void *)start);
     w->filters.start = w->start;
     if (w->tail.rounded) set_rounding(w, (float *)(void *)columns);
-    if (p.formed) mc_cpu_for(call, w->x_rows, mc_grain(w->each), form_rows, w);
+    if (p.formed)
+        mc_cpu_for(call, w->x_rows, mc_grain(w->lined ? w->pitch : w->each),
+                   w->lined ? form_lines : form_rows, w);
     if (w->made) pack(w);
     mc_cpu_for(call, groups * w->blocks * w->ranges, mc_grain(w->block * w->range * w->k),
                run_units, w);
@@ -459,6 +481,29 @@ static work describe_matmul(const mc_call *call) {
     at.x_group = at.rows * at.k;
     at.y_group = at.rows * at.n;
     return at;
+}
+
+/* Reads windows of few channels as lines, which are elements that overlap, of copies of x's lines.
+ * Words may end behind a window: weights are 0 there. */
+static void read_lines(work *w, const mc_layout *x) {
+    mc_window *d = &w->windows.axes[2];
+    int64_t extra = (d->size + d->stride - 1) / d->stride, places = w->windows.places[2];
+    if (w->kern->int_unit != 4 || w->groups != 1 || w->windows.flip || d->dilation != 1 ||
+        d->base != 1 || d->lo < 0 || d->length == 0 || d->stride > d->size)
+        return;
+    w->gathers = false;
+    w->lined = true;
+    w->taps /= d->size;
+    w->length = d->size * w->each;
+    w->line = d->length * w->each;
+    w->before = d->lo * w->each;
+    w->windows.step = d->stride * w->each;
+    w->pitch = mc_max((places + extra) * d->stride, d->lo + d->length + d->stride);
+    w->pitch = w->pitch / d->stride * w->windows.step;
+    w->x_rows = mc_row_count(x, x->ndim - 1) / d->length;
+    *d = (mc_window){
+        .length = w->pitch / w->windows.step, .size = 1, .stride = 1, .dilation = 1, .base = 1};
+    w->windows.taps = w->taps;
 }
 
 static work describe_conv(const mc_call *call) {
@@ -485,6 +530,7 @@ static work describe_conv(const mc_call *call) {
     w.few = !w.depthwise && w.windows.whole && w.rows <= FEW_ROWS;
     w.few = w.few || w.each == 0; /* sums of nothing, however many elements the kernel has */
     w.gathers = !w.depthwise && !w.few && w.taps > 1 && w.each < GATHER_BELOW;
+    if (w.gathers) read_lines(&w, x);
     return w;
 }
 
@@ -505,7 +551,8 @@ mc_prepare mc_integer_prepares(const mc_call *call) {
     work w = describe(call);
     if (w.few) return (mc_prepare){.bytes = 0};
     find_panels(&w);
-    uint64_t form = (uint64_t)w.groups << 32 | (uint64_t)w.filters.lines;
+    int64_t lines = w.depthwise ? w.filters.lines : w.taps;
+    uint64_t form = (uint64_t)w.groups << 32 | (uint64_t)lines;
     return (mc_prepare){.operand = W, .form = form, .bytes = made_bytes(&w)};
 }
 

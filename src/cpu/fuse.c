@@ -323,7 +323,7 @@ static bool is_byte(const mc_operand *x) {
     return x->layout->dtype == MICA_U8 || x->layout->dtype == MICA_I8;
 }
 
-/* Whether call m of [0, n) reads results of those before it, numbers, and bytes of one array, *x. */
+/* Whether call m of [0, n) reads results of those before it, numbers, and bytes of one array: x. */
 static bool reads_bytes_of(const mc_call *calls, int m, const void **x) {
     for (int k = 0; k < calls[m].n_in; k++) {
         const mc_operand *in = &calls[m].in[k];
