@@ -118,6 +118,7 @@ INLINE void put_bytes(bool is_signed, float *x, int64_t n, uint8_t *to) {
     if (n != TILE && to) memcpy(to, part, (size_t)n);
 }
 
+#ifndef ROUNDS /* the instruction set has a round_tile of its own */
 /* The tile rounded; false: some are too near the middle of two integers to be sure. */
 INLINE bool round_quickly(const mk_rounding *by, const float *restrict x, float *restrict y) {
     int32_t unsure = 0;
@@ -138,6 +139,7 @@ static void round_tile(bool is_signed, const mk_step *s, float *x, int64_t n, ui
     put_bytes(is_signed, y, n, to);
     memcpy(x, y, sizeof y);
 }
+#endif
 
 #define EACH(f, name) \
     f(0, name) f(1, name) f(2, name) f(3, name) f(4, name) f(5, name) f(6, name) f(7, name)
