@@ -33,7 +33,7 @@ typedef struct serve_values {
     double max_seconds;
     int64_t max_tokens, max_priority;
     bool log, vllm_metrics;
-    const char *kv_events, *kv_events_replay, *kv_events_topic;
+    const char *kv_events, *kv_events_replay, *kv_events_topic, *kv_events_seed;
     double keep_alive;
     int64_t max_models, model_memory;
     bool named_only;
@@ -131,6 +131,7 @@ static mica_server_options server_options(const serve_values *values, const cli_
         .kv_events = values->kv_events,
         .kv_events_replay = values->kv_events_replay,
         .kv_events_topic = values->kv_events_topic,
+        .kv_events_seed = values->kv_events_seed,
         .certificate = values->certificate,
         .certificate_key = values->certificate_key,
         .api_keys = (const char *const *)keys->texts,
@@ -356,6 +357,9 @@ static const cli_option server_table[] = {
     CLI_OPTION(TEXT, "kv-events-topic", serve_values, kv_events_topic, .placeholder = "TEXT",
                .help = "their topic, in which {model} stands for the model's name: "
                        "kv@10.0.0.1@{model}; the default is none"),
+    CLI_OPTION(TEXT, "kv-events-seed", serve_values, kv_events_seed, .placeholder = "TEXT",
+               .help = "what their hashes of blocks begin with: vLLM's PYTHONHASHSEED, llm-d's "
+                       "hashSeed; the default is none"),
 };
 
 static const cli_option access_table[] = {

@@ -80,6 +80,8 @@ typedef struct mica_server_options {
     const char *kv_events_replay; /* where readers ask for events that they have missed; NULL:
                                      nowhere. It listens */
     const char *kv_events_topic;  /* "{model}" in it stands for a model's name; NULL: "" */
+    const char *kv_events_seed;   /* of the hashes of blocks, which are vLLM's of sha256_cbor: its
+                                     PYTHONHASHSEED, llm-d's hashSeed; NULL: "" */
 } mica_server_options;
 
 /** Starts a server without models.

@@ -190,9 +190,10 @@ static mica_status open_threads(mica_server *server, const tls *files) {
 
 static mica_status open_events(mica_server *server, const mica_server_options *given) {
     const mc_kv_publisher_options options = {given->kv_events, given->kv_events_replay,
-                                             given->kv_events_topic};
+                                             given->kv_events_topic, given->kv_events_seed};
     if (given->kv_events) return mc_kv_publisher_open(&options, &server->models.events);
-    if (!given->kv_events_replay && !given->kv_events_topic) return MICA_OK;
+    if (!given->kv_events_replay && !given->kv_events_topic && !given->kv_events_seed)
+        return MICA_OK;
     return mc_fail(MICA_EINVAL, "KV events: there is no endpoint to publish them at (kv_events)");
 }
 
@@ -238,7 +239,7 @@ mica_status mica_server_open(const mica_server_options *options, mica_server **o
     if (!out) return mc_fail(MICA_EINVAL, "mica_server_open: server is NULL");
     *out = NULL;
     mica_server_options given;
-    MC_TRY(MC_OPTIONS_COPY(mica_server_options, kv_events_topic, &given, options));
+    MC_TRY(MC_OPTIONS_COPY(mica_server_options, kv_events_seed, &given, options));
     MC_TRY(mc_mhd_load());
     mica_server *server = mc_calloc(1, sizeof *server);
     if (!server) return mc_fail_nomem("a server");

@@ -352,7 +352,7 @@ mica_status mc_kv_pool_open(const mc_lm *lm, mica_device *device, const mc_kv_po
 
 /* Tells pool->events that a prefix which was told of is gone. */
 static void tell_removed(mc_kv_pool *pool, mc_prefix_entry *entry) {
-    if (entry->told && pool->events.removed) pool->events.removed(pool->events.user, entry->hash);
+    if (entry->told && pool->events.removed) pool->events.removed(pool->events.user, &entry->name);
     entry->told = false;
 }
 
@@ -499,12 +499,14 @@ void mc_pool_name(mc_kv_pool *pool, int32_t prefix, int group, int32_t id) {
     mc_pool_retain(pool, id);
 }
 
-void mc_pool_tell(mc_kv_pool *pool, int32_t prefix, const mc_prefix_hash *before,
+void mc_pool_tell(mc_kv_pool *pool, int32_t prefix, int32_t before, mc_prefix_hash seed,
                   const int32_t *ids) {
     mc_prefix_entry *entry = &pool->prefixes.entries[prefix];
-    if (!pool->events.stored || entry->told) return;
+    const mc_prefix_entry *previous = before < 0 ? NULL : &pool->prefixes.entries[before];
+    if (!pool->events.stored || entry->told || (previous && !previous->told)) return;
     entry->told = true;
-    pool->events.stored(pool->events.user, entry->hash, before, ids, pool->block);
+    pool->events.stored(pool->events.user, seed, previous ? &previous->name : NULL, ids,
+                        pool->block, &entry->name);
 }
 
 /* Drops the prefix used longest ago, with its blocks. false: there is none that nobody uses. */

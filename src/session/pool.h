@@ -38,12 +38,13 @@
  * a prefix each. A block that came from a file is told of when a text has it, which gives its
  * tokens. Functions may be NULL. Called by who uses the pool, and may not use it. */
 typedef struct mc_kv_events {
-    /* A block of `count` tokens stands for them and all before. before: the hash of these; NULL:
-     * there are none. */
-    void (*stored)(void *user, mc_prefix_hash hash, const mc_prefix_hash *before,
-                   const int32_t *ids, int64_t count);
+    /* A block of `count` tokens stands for them and all before, in texts of one salt, which has a
+     * seed (mc_prefix_seed). name: receives what it is called from now on. before: that of the
+     * block before, which was told of; NULL: there is none. */
+    void (*stored)(void *user, mc_prefix_hash seed, const mc_kv_name *before, const int32_t *ids,
+                   int64_t count, mc_kv_name *name);
     /* One that was told of is gone; or the pool, and so all of them. */
-    void (*removed)(void *user, mc_prefix_hash hash);
+    void (*removed)(void *user, const mc_kv_name *name);
     void *user;
 } mc_kv_events;
 
@@ -184,9 +185,9 @@ mica_status mc_pool_own(mc_kv_pool *pool, int group, int32_t *id);
 int32_t mc_pool_add_prefix(mc_kv_pool *pool, mc_prefix_hash hash);
 /* Gives a pinned prefix a reference to a block of a group. */
 void mc_pool_name(mc_kv_pool *pool, int32_t prefix, int group, int32_t id);
-/* Tells pool->events of a prefix, unless that was done. ids: the tokens of its block; before: the
- * hash of those before them; NULL: there are none. */
-void mc_pool_tell(mc_kv_pool *pool, int32_t prefix, const mc_prefix_hash *before,
+/* Tells pool->events of a prefix, unless that was done, or not of the one before it. before: that;
+ * -1: there is none. seed: of the text. ids: the tokens of its block. */
+void mc_pool_tell(mc_kv_pool *pool, int32_t prefix, int32_t before, mc_prefix_hash seed,
                   const int32_t *ids);
 void mc_pool_pin(mc_kv_pool *pool, int32_t prefix);
 void mc_pool_unpin(mc_kv_pool *pool, int32_t prefix);

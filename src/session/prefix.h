@@ -22,10 +22,16 @@ typedef struct mc_prefix_hash {
     uint64_t low, high;
 } mc_prefix_hash;
 
+/* What events call a block; who is told of them chooses it. */
+typedef struct mc_kv_name {
+    uint8_t bytes[32];
+} mc_kv_name;
+
 typedef struct mc_prefix_entry {
     mc_prefix_hash hash;
     uint32_t pins;
-    bool told;            /* mc_kv_events.stored was called for it */
+    bool told; /* mc_kv_events.stored was called for it, and gave the name */
+    mc_kv_name name;
     int32_t newer, older; /* in the list of those without pins; -1: none */
     int32_t next;         /* in its bucket, or among the unused; -1: none */
 } mc_prefix_entry;

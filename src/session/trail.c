@@ -115,11 +115,11 @@ static int32_t enter(mc_trail *t, mc_prefix_hash hash, int64_t i) {
     return entry;
 }
 
-/* Tells of block i, which has these tokens, where it has an entry. */
+/* Tells of block i, which has these tokens, where it has an entry, as the one before it has. */
 static void tell(const mc_trail *t, int64_t i, const int32_t *ids) {
-    int32_t entry = MC_BUFFER_AT(&t->pins, int32_t)[i];
-    const mc_prefix_hash *hashes = MC_BUFFER_AT(&t->hashes, mc_prefix_hash);
-    if (entry >= 0) mc_pool_tell(t->pool, entry, i ? &hashes[i - 1] : NULL, ids);
+    const int32_t *entries = MC_BUFFER_AT(&t->pins, int32_t);
+    if (entries[i] < 0 || (i && entries[i - 1] < 0)) return;
+    mc_pool_tell(t->pool, entries[i], i ? entries[i - 1] : -1, t->seed, ids);
 }
 
 /* Keeps the blocks of windows that block i of the text has. */

@@ -490,7 +490,7 @@ static const options_case cases[] = {
     FAILS(mica_pull_options, notice_user, call_pull),
     FAILS(mica_onnx_options, notes, call_onnx_decode),
     FAILS(mica_pick_options, args, call_pick_device),
-    CASE(mica_server_options, kv_events_topic, call_server_open),
+    CASE(mica_server_options, kv_events_seed, call_server_open),
     CASE(mica_serving_options, max_tokens, call_server_add),
     CASE(mica_loading_options, memory_bytes, call_server_load),
     FAILS(mica_ask_options, silent_seconds, call_server_ask),

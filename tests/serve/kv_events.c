@@ -5,7 +5,7 @@
 #include "support/support.h"
 
 #include "base/alloc.h"
-#include "base/map.h"
+#include "serve/events/block_name.h"
 #include "serve/events/library.h"
 #include "serve/events/msgpack.h"
 #include "serve/events/publisher.h"
@@ -119,7 +119,7 @@ static void wait_for_subscription(world *w) {
     must(mc_kv_source_open(w->publisher, "first", NULL, &source));
     const mc_kv_events events = mc_kv_source_events(source);
     for (int i = 0; i < 600 && !item.revents; i++) {
-        events.removed(events.user, (mc_prefix_hash){.low = 1});
+        events.removed(events.user, &(mc_kv_name){{1}});
         (void)mc_zmq.poll(&item, 1, 50);
     }
     mc_kv_source_close(&source);
@@ -152,11 +152,19 @@ static void close_world(world *w) {
     free(w->data);
 }
 
-/* A thread's work: hashes that count, in the upper half. */
+/* A name whose number is of 8 bytes, and has another in its upper half. */
+static mc_kv_name name_of(uint32_t number) {
+    mc_kv_name name = {{0}};
+    for (int i = 0; i < 4; i++)
+        name.bytes[24 + i] = (uint8_t)(number >> (24 - 8 * i));
+    return name;
+}
+
+/* A thread's work: names that count. */
 static void *tell(void *user) {
     const mc_kv_events events = mc_kv_source_events(user);
-    for (uint64_t i = 1; i <= EVENTS; i++)
-        events.removed(events.user, (mc_prefix_hash){.low = i << 32});
+    for (uint32_t i = 1; i <= EVENTS; i++)
+        events.removed(events.user, (mc_kv_name[]){name_of(i)});
     return NULL;
 }
 
@@ -185,16 +193,55 @@ static void events_keep_their_order(void **state) {
         assert_true(strlen(topic) == 6 && topic[3] == topic[5] && source >= 0 && source < SOURCES);
         size_t at = (unsigned char)w.data[10] == 0xdd ? 15 : 11;
         for (; at + 1 < len; at += step) {
-            uint64_t hash = 0, salt = mc_hash(topic + 3, 1, 0);
+            uint64_t hash = 0;
             assert_memory_equal(w.data + at, event, sizeof event - 1);
             for (size_t i = 0; i < 8; i++)
                 hash = hash << 8 | (unsigned char)w.data[at + sizeof event - 1 + i];
-            assert_int_equal((hash ^ salt) >> 32, ++seen[source]);
+            assert_int_equal(hash >> 32, ++seen[source]);
             assert_memory_equal(w.data + at + step - 4, "\xa3GPU", 4);
             all++;
         }
     }
     close_world(&w);
+}
+
+/* Equal texts have other names under another seed, salt, adapter, or model of a topic that does not
+ * end with its name: by twos. */
+static void names_tell_texts_apart(void **state) {
+    enum { KINDS = 6 };
+    static const struct {
+        const char *seed, *topic, *model, *adapter, *salt;
+    } kinds[KINDS] = {
+        {"", "kv@a@{model}", "one", NULL, ""},   {"1", "kv@a@{model}", "one", NULL, ""},
+        {"", "kv@a@{model}", "one", "lora", ""}, {"", "kv@a@{model}", "one", NULL, "x"},
+        {"", "kv@one@a", "one", NULL, ""},       {"", "kv@one@a", "two", NULL, ""}};
+    static const int32_t ids[] = {1, 2, 3};
+    (void)state;
+    mc_kv_name first[KINDS], second[KINDS], same;
+    for (int i = 0; i < KINDS; i++) {
+        mc_kv_publisher_options options = {
+            .endpoint = "tcp://127.0.0.1:9", .topic = kinds[i].topic, .seed = kinds[i].seed};
+        mc_kv_publisher *publisher;
+        mc_kv_source *source;
+        must(mc_kv_publisher_open(&options, &publisher));
+        must(mc_kv_source_open(publisher, kinds[i].model, kinds[i].adapter, &source));
+        mc_kv_events events = mc_kv_source_events(source);
+        mc_prefix_hash seed = mc_prefix_seed(kinds[i].salt);
+        events.stored(events.user, seed, NULL, ids, 3, &first[i]);
+        events.stored(events.user, seed, &first[i], ids, 3, &second[i]);
+        mc_kv_source_close(&source);
+        mc_kv_publisher_close(&publisher);
+        for (int k = 0; k < i; k++) {
+            assert_memory_not_equal(&first[k], &first[i], sizeof *first);
+            assert_memory_not_equal(&second[k], &second[i], sizeof *second);
+        }
+    }
+    /* The first is what a router makes of the tokens alone. */
+    same = mc_block_name_of_seed("");
+    same = mc_block_name(&same, ids, 3, NULL, 0);
+    assert_memory_equal(&same, &first[0], sizeof same);
+    same = mc_block_name(&same, ids, 3, NULL, 0);
+    assert_memory_equal(&same, &second[0], sizeof same);
 }
 
 /* Whatever allocation fails, a message comes with a gap before it, or without. */
@@ -206,14 +253,15 @@ static void without_memory_numbers_are_left_out(void **state) {
     open_world(&w, NULL);
     must(mc_kv_source_open(w.publisher, "a", "lora", &source));
     const mc_kv_events events = mc_kv_source_events(source);
-    for (uint64_t n = 1; n < 12; n++) {
+    for (uint32_t n = 1; n < 12; n++) {
         const int32_t ids[] = {1, 200, 70000};
+        mc_kv_name name;
         char topic[64];
         mc_alloc_fail_once(n);
-        events.stored(events.user, (mc_prefix_hash){n, 0}, NULL, ids, 3);
+        events.stored(events.user, mc_prefix_seed(""), NULL, ids, 3, &name);
         poll(NULL, 0, 50); /* the publisher's thread, too, has its allocations behind it */
         mc_alloc_fail_at(0);
-        events.removed(events.user, (mc_prefix_hash){n, 0});
+        events.removed(events.user, &name);
         bool removed = false;
         while (!removed) {
             size_t len = read_message(&w, topic, &gap);
@@ -292,6 +340,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_are_msgpack),
         cmocka_unit_test(events_keep_their_order),
+        cmocka_unit_test(names_tell_texts_apart),
         cmocka_unit_test(without_memory_numbers_are_left_out),
         cmocka_unit_test(long_frames_are_refused),
         cmocka_unit_test(wrong_endpoints_are_refused),

@@ -428,23 +428,31 @@ static size_t place_of(const reader *r, mc_prefix_hash hash) {
     return i;
 }
 
-/* A block is told of once, after those before it. */
-static void on_stored(void *user, mc_prefix_hash hash, const mc_prefix_hash *before,
-                      const int32_t *ids, int64_t count) {
+static mc_prefix_hash hash_of(const mc_kv_name *name) {
+    mc_prefix_hash hash;
+    memcpy(&hash, name->bytes, sizeof hash);
+    return hash;
+}
+
+/* A block is told of once, after those before it; its name is the hash of all. */
+static void on_stored(void *user, mc_prefix_hash seed, const mc_kv_name *before, const int32_t *ids,
+                      int64_t count, mc_kv_name *name) {
     reader *r = user;
+    const mc_prefix_hash plain = mc_prefix_seed("");
     assert_int_equal(count, BLOCK);
-    if (before) assert_true(place_of(r, *before) < r->count);
-    mc_prefix_hash want = mc_prefix_next(before ? *before : mc_prefix_seed(""), ids, count);
-    assert_true(want.low == hash.low && want.high == hash.high);
+    assert_memory_equal(&seed, &plain, sizeof seed);
+    if (before) assert_true(place_of(r, hash_of(before)) < r->count);
+    mc_prefix_hash hash = mc_prefix_next(before ? hash_of(before) : seed, ids, count);
+    memcpy(name->bytes, &hash, sizeof hash);
     assert_int_equal(place_of(r, hash), r->count);
     assert_true(r->count < sizeof r->hashes / sizeof *r->hashes);
     r->hashes[r->count++] = hash;
     r->stored++;
 }
 
-static void on_removed(void *user, mc_prefix_hash hash) {
+static void on_removed(void *user, const mc_kv_name *name) {
     reader *r = user;
-    size_t i = place_of(r, hash);
+    size_t i = place_of(r, hash_of(name));
     assert_true(i < r->count);
     r->hashes[i] = r->hashes[--r->count];
     r->removed++;

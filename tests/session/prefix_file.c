@@ -185,9 +185,9 @@ static void a_new_pool_knows_the_texts(void **state) {
     }
 }
 
-static void count_stored(void *user, mc_prefix_hash hash, const mc_prefix_hash *before,
-                         const int32_t *ids, int64_t count) {
-    (void)hash, (void)before, (void)ids, (void)count;
+static void count_stored(void *user, mc_prefix_hash seed, const mc_kv_name *before,
+                         const int32_t *ids, int64_t count, mc_kv_name *name) {
+    (void)seed, (void)before, (void)ids, (void)count, (void)name;
     ++*(int *)user;
 }
 

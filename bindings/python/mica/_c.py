@@ -949,6 +949,7 @@ class mica_server_options(Structure):
     kv_events: Any
     kv_events_replay: Any
     kv_events_topic: Any
+    kv_events_seed: Any
 
 
 class mica_serving_options(Structure):
@@ -1980,6 +1981,7 @@ mica_server_options._fields_ = [
     ("kv_events", c_char_p),
     ("kv_events_replay", c_char_p),
     ("kv_events_topic", c_char_p),
+    ("kv_events_seed", c_char_p),
 ]
 mica_serving_options._fields_ = [
     ("struct_bytes", c_size_t),

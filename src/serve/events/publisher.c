@@ -2,15 +2,17 @@
 #include "serve/events/publisher.h"
 
 #include "base/alloc.h"
-#include "base/map.h"
 #include "base/system.h"
+#include "serve/events/block_name.h"
 #include "serve/events/library.h"
 #include "serve/events/msgpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,7 +48,8 @@ typedef struct kept {
 struct mc_kv_publisher {
     void *context, *out, *replay; /* of ZeroMQ; replay NULL: there is none */
     char *topic;
-    int wake[2]; /* a byte: there is something to do */
+    mc_kv_name root; /* of texts */
+    int wake[2];     /* a byte: there is something to do */
     pthread_t thread;
     bool started;
     atomic_bool ending;
@@ -61,8 +64,7 @@ struct mc_kv_publisher {
 
 struct mc_kv_source {
     mc_kv_publisher *publisher;
-    char *topic, *adapter;
-    uint64_t salt; /* of its hashes: other models of the topic may have the same texts */
+    char *topic, *model, *adapter; /* model: NULL where the topic says it */
 };
 
 /* ---- events, in the threads of schedules ---- */
@@ -107,20 +109,37 @@ static void add(const mc_kv_source *source, mc_msgpack *event) {
     wake(p);
 }
 
-static void put_hash(mc_msgpack *w, const mc_kv_source *source, mc_prefix_hash hash) {
-    mc_msgpack_number(w, hash.low ^ source->salt);
+static void put_name(mc_msgpack *w, const mc_kv_name *name) {
+    mc_msgpack_number(w, mc_block_name_number(name));
 }
 
-static void stored(void *user, mc_prefix_hash hash, const mc_prefix_hash *before,
-                   const int32_t *ids, int64_t count) {
+/* The model and the adapter are keys of all blocks, and a salt is one of the first block. */
+static mc_kv_name name_of(const mc_kv_source *source, mc_prefix_hash seed, const mc_kv_name *before,
+                          const int32_t *ids, int64_t count) {
+    const mc_prefix_hash none = mc_prefix_seed("");
+    const char *keys[3];
+    char salt[33];
+    size_t n = 0;
+    if (source->model) keys[n++] = source->model;
+    if (source->adapter) keys[n++] = source->adapter;
+    if (!before && (seed.low != none.low || seed.high != none.high)) {
+        snprintf(salt, sizeof salt, "%016" PRIx64 "%016" PRIx64, seed.high, seed.low);
+        keys[n++] = salt;
+    }
+    return mc_block_name(before ? before : &source->publisher->root, ids, count, keys, n);
+}
+
+static void stored(void *user, mc_prefix_hash seed, const mc_kv_name *before, const int32_t *ids,
+                   int64_t count, mc_kv_name *name) {
     const mc_kv_source *source = user;
     mc_msgpack w = {0};
+    *name = name_of(source, seed, before, ids, count);
     mc_msgpack_array(&w, 8);
     mc_msgpack_text(&w, "BlockStored");
     mc_msgpack_array(&w, 1);
-    put_hash(&w, source, hash);
+    put_name(&w, name);
     if (before)
-        put_hash(&w, source, *before);
+        put_name(&w, before);
     else
         mc_msgpack_nil(&w);
     mc_msgpack_array(&w, (size_t)count);
@@ -133,12 +152,12 @@ static void stored(void *user, mc_prefix_hash hash, const mc_prefix_hash *before
     add(source, &w);
 }
 
-static void removed(void *user, mc_prefix_hash hash) {
+static void removed(void *user, const mc_kv_name *name) {
     mc_msgpack w = {0};
     mc_msgpack_array(&w, 3);
     mc_msgpack_text(&w, "BlockRemoved");
     mc_msgpack_array(&w, 1);
-    put_hash(&w, user, hash);
+    put_name(&w, name);
     mc_msgpack_text(&w, "GPU");
     add(user, &w);
 }
@@ -161,6 +180,12 @@ static char *make_topic(const char *pattern, const char *model) {
     return topic;
 }
 
+/* Whether a topic is of one model: its name, alone or behind the last @. */
+static bool is_of(const char *topic, const char *model) {
+    const char *at = strrchr(topic, '@');
+    return strcmp(at ? at + 1 : topic, model) == 0;
+}
+
 mica_status mc_kv_source_open(mc_kv_publisher *publisher, const char *model, const char *adapter,
                               mc_kv_source **out) {
     mc_kv_source *source = mc_calloc(1, sizeof *source);
@@ -169,9 +194,9 @@ mica_status mc_kv_source_open(mc_kv_publisher *publisher, const char *model, con
     source->publisher = publisher;
     source->topic = make_topic(publisher->topic, model);
     source->adapter = adapter ? mc_strdup(adapter) : NULL;
-    source->salt = mc_hash(model, strlen(model), 0);
-    if (adapter) source->salt = mc_hash(adapter, strlen(adapter), source->salt);
-    if (source->topic && (source->adapter || !adapter)) return MICA_OK;
+    bool told = source->topic && is_of(source->topic, model);
+    source->model = told ? NULL : mc_strdup(model);
+    if (source->topic && (told || source->model) && (source->adapter || !adapter)) return MICA_OK;
     mc_kv_source_close(out);
     return mc_fail_nomem("KV events");
 }
@@ -186,6 +211,7 @@ void mc_kv_source_close(mc_kv_source **out) {
         if (b->source == source) b->source = NULL;
     pthread_mutex_unlock(&source->publisher->lock);
     mc_free(source->topic);
+    mc_free(source->model);
     mc_free(source->adapter);
     mc_free(source);
 }
@@ -358,6 +384,7 @@ static mica_status open_sockets(mc_kv_publisher *p, const mc_kv_publisher_option
 static mica_status open_publisher(mc_kv_publisher *p, const mc_kv_publisher_options *options) {
     p->topic = mc_strdup(options->topic ? options->topic : "");
     if (!p->topic) return mc_fail_nomem("KV events");
+    p->root = mc_block_name_of_seed(options->seed ? options->seed : "");
     MC_TRY(open_sockets(p, options));
     if (pipe(p->wake) != 0) {
         p->wake[0] = p->wake[1] = -1;

@@ -12,8 +12,10 @@
  *      name of the adapter or nil]
  *     ["BlockRemoved", [hash], "GPU"]
  *
- * Hashes are numbers of 64 bits, and tell which block of which model or adapter is meant, no more:
- * readers make their own of the tokens. A block goes before those in front of it, so all that was
+ * Hashes are numbers of 64 bits: vLLM's, of its --prefix-caching-hash-algo sha256_cbor
+ * (serve/events/block_name.h), for some readers look blocks up by these, and others make their own
+ * of the tokens. An adapter's name is a key of its blocks, a salt one of a text's first block, and a
+ * model's name one where the topic does not end with it, which others may have, too. A block goes before those in front of it, so all that was
  * told of a text is there. A model that is closed removes all of its blocks, in any order:
  * AllBlocksCleared would be of others with its topic, too.
  *
@@ -46,6 +48,7 @@ typedef struct mc_kv_publisher_options {
     const char *endpoint;
     const char *replay; /* where requests for earlier messages come; NULL: nowhere. It listens */
     const char *topic;  /* "{model}" in it stands for the model's name; NULL: "" */
+    const char *seed;   /* of hashes: vLLM's $PYTHONHASHSEED, llm-d's hashSeed; NULL: "" */
 } mc_kv_publisher_options;
 
 /* errors  MICA_EUNSUPPORTED there is no libzmq, or the build has none; MICA_EINVAL an endpoint is
