@@ -669,36 +669,14 @@ static bool is_started_by_tcp(void) {
     return mc_tcp_told(&rank, &size);
 }
 
-const mc_group_ops mc_group_mpi = {
-    .name = "mpi",
-    .is_started = is_started,
-    .open = open_mpi,
-    .split = split,
-    .close = close_group,
-    .abort = abort_group,
-    .all_gather = all_gather,
-    .all_to_all = all_to_all,
-    .broadcast = broadcast,
-    .send = send_data,
-    .recv = recv_data,
-    .give_up = give_up,
-    .check = check_ranks,
-    .sleep = sleep_at_once,
-};
+/* Back ends, which are the same once they have started. */
+#define BACK_END(id, is_told, starts)                                                            \
+    {                                                                                            \
+        .name = id, .is_started = is_told, .open = starts, .split = split, .close = close_group, \
+        .abort = abort_group, .all_gather = all_gather, .all_to_all = all_to_all,                \
+        .broadcast = broadcast, .send = send_data, .recv = recv_data, .give_up = give_up,        \
+        .check = check_ranks, .sleep = sleep_at_once,                                            \
+    }
 
-const mc_group_ops mc_group_tcp = {
-    .name = "tcp",
-    .is_started = is_started_by_tcp,
-    .open = open_tcp,
-    .split = split,
-    .close = close_group,
-    .abort = abort_group,
-    .all_gather = all_gather,
-    .all_to_all = all_to_all,
-    .broadcast = broadcast,
-    .send = send_data,
-    .recv = recv_data,
-    .give_up = give_up,
-    .check = check_ranks,
-    .sleep = sleep_at_once,
-};
+const mc_group_ops mc_group_mpi = BACK_END("mpi", is_started, open_mpi);
+const mc_group_ops mc_group_tcp = BACK_END("tcp", is_started_by_tcp, open_tcp);

@@ -23,7 +23,7 @@ static int measure(void *comm, int *rank, int *size) {
     return code ? code : MPI_Comm_size(comm_of(comm), size);
 }
 
-static int init(void **comm, int *rank, int *size) {
+static int do_init(void **comm, int *rank, int *size) {
     int provided = 0, code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
     if (code) return code;
     if (provided < MPI_THREAD_SERIALIZED) return MPI_ERR_OTHER;
@@ -34,24 +34,24 @@ static int init(void **comm, int *rank, int *size) {
     return code ? code : measure(*comm, rank, size);
 }
 
-static int split(void *comm, int color, int key, void **part, int *rank, int *size) {
+static int do_split(void *comm, int color, int key, void **part, int *rank, int *size) {
     MPI_Comm made;
     int code = MPI_Comm_split(comm_of(comm), color, key, &made);
     if (!code) code = keep_comm(made, part);
     return code ? code : measure(*part, rank, size);
 }
 
-static void free_comm(void **comm) {
+static void do_free(void **comm) {
     if (*comm) MPI_Comm_free((MPI_Comm *)*comm);
     free(*comm);
     *comm = NULL;
 }
 
-static void finalize(void) {
+static void do_finalize(void) {
     MPI_Finalize();
 }
 
-static void abort_all(void *comm, int code) {
+static void do_abort(void *comm, int code) {
     MPI_Abort(comm ? comm_of(comm) : MPI_COMM_WORLD, code);
 }
 
@@ -72,7 +72,7 @@ static int begun(int code, void **request) {
 }
 
 /* The copy has the error handler of the communicator. */
-static int duplicate(void *comm, void **copy, void **request) {
+static int do_duplicate(void *comm, void **copy, void **request) {
     MPI_Request *r = new_request(request);
     MPI_Comm *box = malloc(sizeof *box);
     *copy = box;
@@ -84,39 +84,39 @@ static int duplicate(void *comm, void **copy, void **request) {
     return begun(code, request);
 }
 
-static int all_gather(void *comm, const void *in, int bytes, void *out, void **request) {
+static int do_all_gather(void *comm, const void *in, int bytes, void *out, void **request) {
     MPI_Request *r = new_request(request);
     if (!r) return MPI_ERR_OTHER;
     return begun(MPI_Iallgather(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, comm_of(comm), r),
                  request);
 }
 
-static int all_to_all(void *comm, const void *in, int bytes, void *out, void **request) {
+static int do_all_to_all(void *comm, const void *in, int bytes, void *out, void **request) {
     MPI_Request *r = new_request(request);
     if (!r) return MPI_ERR_OTHER;
     return begun(MPI_Ialltoall(in, bytes, MPI_BYTE, out, bytes, MPI_BYTE, comm_of(comm), r),
                  request);
 }
 
-static int broadcast(void *comm, void *data, int bytes, int root, void **request) {
+static int do_broadcast(void *comm, void *data, int bytes, int root, void **request) {
     MPI_Request *r = new_request(request);
     if (!r) return MPI_ERR_OTHER;
     return begun(MPI_Ibcast(data, bytes, MPI_BYTE, root, comm_of(comm), r), request);
 }
 
-static int send_to(void *comm, const void *data, int bytes, int to, int tag, void **request) {
+static int do_send(void *comm, const void *data, int bytes, int to, int tag, void **request) {
     MPI_Request *r = new_request(request);
     if (!r) return MPI_ERR_OTHER;
     return begun(MPI_Isend(data, bytes, MPI_BYTE, to, tag, comm_of(comm), r), request);
 }
 
-static int recv_from(void *comm, void *data, int bytes, int from, int tag, void **request) {
+static int do_recv(void *comm, void *data, int bytes, int from, int tag, void **request) {
     MPI_Request *r = new_request(request);
     if (!r) return MPI_ERR_OTHER;
     return begun(MPI_Irecv(data, bytes, MPI_BYTE, from, tag, comm_of(comm), r), request);
 }
 
-static int test(void **request, int *done) {
+static int do_test(void **request, int *done) {
     int code = MPI_Test(*request, done, MPI_STATUS_IGNORE);
     if (code || !*done) return code;
     free(*request);
@@ -124,14 +124,14 @@ static int test(void **request, int *done) {
     return code;
 }
 
-static int probe(void *comm, int tag, int *there, int *from) {
+static int do_probe(void *comm, int tag, int *there, int *from) {
     MPI_Status status;
     int code = MPI_Iprobe(MPI_ANY_SOURCE, tag, comm_of(comm), there, &status);
     if (!code && *there) *from = status.MPI_SOURCE;
     return code;
 }
 
-static void error_text(int code, char *text, size_t bytes) {
+static void do_error_text(int code, char *text, size_t bytes) {
     char all[MPI_MAX_ERROR_STRING] = "";
     int length;
     if (MPI_Error_string(code, all, &length) != MPI_SUCCESS)
@@ -155,18 +155,6 @@ const mc_mpi_shim mica_mpi_shim = {
 #else
     .library = "MPI " TEXT(MPI_VERSION) "." TEXT(MPI_SUBVERSION),
 #endif
-    .init = init,
-    .duplicate = duplicate,
-    .split = split,
-    .free = free_comm,
-    .finalize = finalize,
-    .abort = abort_all,
-    .all_gather = all_gather,
-    .all_to_all = all_to_all,
-    .broadcast = broadcast,
-    .send = send_to,
-    .recv = recv_from,
-    .test = test,
-    .probe = probe,
-    .error_text = error_text,
+#define CALL(result, name, arguments) .name = do_##name,
+#include "group/mpi/call_list.h"
 };

@@ -17,25 +17,8 @@
 typedef struct mc_mpi_shim {
     int version;         /* MC_MPI_SHIM_VERSION */
     const char *library; /* whose it is, as its header says: "Open MPI 4.1.4" */
-    /* MPI_Init_thread, for calls of any thread, one at a time; 0 or an error. *comm receives a
-     * duplicate of the world, which reports errors by codes. */
-    int (*init)(void **comm, int *rank, int *size);
-    int (*duplicate)(void *comm, void **copy, void **request); /* which writes to *copy */
-    int (*split)(void *comm, int color, int key, void **part, int *rank, int *size);
-    void (*free)(void **comm);
-    void (*finalize)(void);
-    void (*abort)(void *comm, int code);
-
-    int (*all_gather)(void *comm, const void *in, int bytes, void *out, void **request);
-    int (*all_to_all)(void *comm, const void *in, int bytes, void *out, void **request);
-    int (*broadcast)(void *comm, void *data, int bytes, int root, void **request);
-    int (*send)(void *comm, const void *data, int bytes, int to, int tag, void **request);
-    int (*recv)(void *comm, void *data, int bytes, int from, int tag, void **request);
-    /* Of a request that is done: frees it, and sets it to NULL. */
-    int (*test)(void **request, int *done);
-    /* Whether a message with a tag is there, and whose it is. */
-    int (*probe)(void *comm, int tag, int *there, int *from);
-    void (*error_text)(int code, char *text, size_t bytes);
+#define CALL(result, name, arguments) result(*name) arguments;
+#include "group/mpi/call_list.h"
 } mc_mpi_shim;
 
 /* Exported by the shim. */

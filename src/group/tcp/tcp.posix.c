@@ -35,8 +35,9 @@ typedef struct head {
 typedef struct op {
     struct op *next; /* of the list that it is in */
     head head;
-    int peer;
+    struct peer *peer;
     char *data;
+    kind awaits; /* where it waits for a message: WHOLE stands for ASK, too */
     bool done, failed, unowned;
 } op;
 
@@ -45,25 +46,25 @@ typedef struct request {
     op ops[];
 } request;
 
-/* A message that nobody has waited for. */
+/* A message that nobody has waited for: the head of ASK, or all of WHOLE. */
 typedef struct kept {
     struct kept *next;
     head head;
-    int peer;
-    bool whole; /* all of it has come */
-    op *taker;  /* gets it then */
     char data[];
 } kept;
 
+/* Another rank. */
 typedef struct peer {
-    int fd;      /* -1: its connection has ended */
-    op *out;     /* to be sent, in order */
-    size_t sent; /* bytes of the first one, with its head */
-    head in;
-    size_t came; /* bytes of what is received, with its head */
-    char *to;    /* where its bytes go */
-    op *taker;
-    kept *filling;
+    int fd;        /* -1: its connection has ended */
+    op *out;       /* to be sent, in order */
+    op *waiting;   /* for messages of it */
+    kept *kept;    /* in the order in which they came */
+    size_t sent;   /* bytes of the first of `out`, with its head */
+    head in;       /* of the message that comes */
+    size_t came;   /* bytes of it, with its head */
+    char *to;      /* where its bytes go: */
+    op *taker;     /* of this one, or */
+    kept *filling; /* of the last that is kept */
 } peer;
 
 typedef struct comm {
@@ -76,11 +77,7 @@ static struct {
     uint64_t until_us;
     mc_tcp_start start;
     peer *peers;
-    op *posted;    /* to be received */
-    op *asked;     /* to be sent when the receiver is ready */
-    op *expecting; /* to be received as DATA */
-    kept *kept;
-    size_t kept_bytes;
+    size_t kept_bytes; /* of all */
     uint64_t last_id;
     int first_lost; /* the rank, + 1: others may have ended as it has; 0: none */
 } tcp;
@@ -91,6 +88,10 @@ void mc_tcp_set_limit(uint64_t until_us) {
 
 /* ---- lists ---- */
 
+static int rank_of(const peer *p) {
+    return (int)(p - tcp.peers);
+}
+
 static void append(op **list, op *o) {
     o->next = NULL;
     while (*list)
@@ -98,34 +99,38 @@ static void append(op **list, op *o) {
     *list = o;
 }
 
-/* The first op of a list that a message is for, taken out; NULL: none. by_id: DATA and READY. */
-static op *take_for(op **list, const head *h, int from, bool by_id) {
-    for (; *list; list = &(*list)->next) {
-        op *o = *list;
-        bool same = by_id ? o->head.id == h->id : o->head.comm == h->comm && o->head.tag == h->tag;
-        if (o->peer != from || !same) continue;
-        *list = o->next;
-        return o;
+static void await(op *o, kind what) {
+    o->awaits = what;
+    append(&o->peer->waiting, o);
+}
+
+static bool has_id(kind k) {
+    return k == READY || k == DATA;
+}
+
+/* The first op that waits for a message, taken out; NULL: none. */
+static op *take_for(peer *p, const head *h) {
+    kind wanted = has_id((kind)h->kind) ? (kind)h->kind : WHOLE;
+    op **at = &p->waiting;
+    for (; *at; at = &(*at)->next) {
+        const head *own = &(*at)->head;
+        bool same = has_id(wanted) ? own->id == h->id : own->comm == h->comm && own->tag == h->tag;
+        if ((*at)->awaits == wanted && same) break;
     }
-    return NULL;
+    op *found = *at;
+    if (found) *at = found->next;
+    return found;
 }
 
 static void finish(op *o, bool failed) {
-    if (o->unowned) {
-        mc_free(o);
-        return;
-    }
     o->done = true;
     o->failed = failed;
+    if (o->unowned) mc_free(o);
 }
 
-static void fail_all(op **list, int from) {
+static void fail_all(op **list) {
     while (*list) {
         op *o = *list;
-        if (o->peer != from) {
-            list = &o->next;
-            continue;
-        }
         *list = o->next;
         finish(o, true);
     }
@@ -137,8 +142,8 @@ static size_t kept_bytes(const head *h) {
     return sizeof(kept) + (h->kind == WHOLE ? (size_t)h->bytes : 0);
 }
 
-static void drop(kept *k) {
-    kept **at = &tcp.kept;
+static void drop(peer *p, kept *k) {
+    kept **at = &p->kept;
     while (*at != k)
         at = &(*at)->next;
     *at = k->next;
@@ -146,36 +151,63 @@ static void drop(kept *k) {
     mc_free(k);
 }
 
-/* Drops what has not come whole, and never will. */
-static void drop_rest(int from) {
-    for (kept *k = tcp.kept, *next; k; k = next) {
-        next = k->next;
-        if (k->peer == from && (k->head.kind == ASK || !k->whole)) drop(k);
+static bool keep(peer *p, const head *h) {
+    size_t bytes = kept_bytes(h);
+    kept *k = tcp.kept_bytes + bytes <= MAX_KEPT ? mc_alloc(bytes) : NULL;
+    kept **end = &p->kept;
+    if (!k) return false;
+    *k = (kept){.head = *h};
+    while (*end)
+        end = &(*end)->next;
+    *end = k;
+    tcp.kept_bytes += bytes;
+    if (h->kind == WHOLE) {
+        p->filling = k;
+        p->to = k->data;
     }
+    return true;
 }
 
-/* Ends a connection: nothing more comes from there. */
-static void lose(int r) {
-    peer *p = &tcp.peers[r];
+/* The first one of a communicator and a tag that is there whole; NULL: none. */
+static kept *find_kept(const peer *p, uint64_t id, int tag) {
+    kept *k = p->kept;
+    while (k && (k == p->filling || k->head.comm != id || k->head.tag != tag))
+        k = k->next;
+    return k;
+}
+
+static void deliver(peer *p, kept *k, op *o) {
+    bool same = k->head.bytes == o->head.bytes;
+    if (same) memcpy(o->data, k->data, (size_t)k->head.bytes);
+    drop(p, k);
+    finish(o, !same);
+}
+
+/* Ends a connection: nothing more comes from there, and what has not come whole never will. */
+static void lose(peer *p) {
     if (p->fd < 0) return;
     close(p->fd);
     p->fd = -1;
-    if (!tcp.first_lost) tcp.first_lost = r + 1;
+    if (!tcp.first_lost) tcp.first_lost = rank_of(p) + 1;
     if (p->taker) finish(p->taker, true);
-    if (p->filling && p->filling->taker) finish(p->filling->taker, true);
+    fail_all(&p->out);
+    fail_all(&p->waiting);
+    for (kept *k = p->kept, *next; k; k = next) {
+        next = k->next;
+        if (k->head.kind == ASK || k == p->filling) drop(p, k);
+    }
     p->taker = NULL;
     p->filling = NULL;
-    fail_all(&p->out, r);
-    fail_all(&tcp.posted, r);
-    fail_all(&tcp.asked, r);
-    fail_all(&tcp.expecting, r);
-    drop_rest(r);
 }
 
 /* ---- sending ---- */
 
-static bool has_bytes(const op *o) {
-    return o->head.kind == WHOLE || o->head.kind == DATA;
+static bool has_bytes(const head *h) {
+    return h->bytes && (h->kind == WHOLE || h->kind == DATA);
+}
+
+static bool is_later(void) {
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
 static void end_sending(peer *p) {
@@ -183,25 +215,23 @@ static void end_sending(peer *p) {
     p->out = o->next;
     p->sent = 0;
     if (o->head.kind == ASK)
-        append(&tcp.asked, o);
+        await(o, READY);
     else
         finish(o, false);
 }
 
-static void send_to(int r) {
-    peer *p = &tcp.peers[r];
+static void send_to(peer *p) {
     while (p->fd >= 0 && p->out) {
         const op *o = p->out;
-        size_t head_bytes = sizeof o->head, all = head_bytes;
-        if (has_bytes(o)) all += (size_t)o->head.bytes;
+        size_t head_bytes = sizeof o->head;
         bool in_head = p->sent < head_bytes;
         const char *from =
             in_head ? (const char *)&o->head + p->sent : o->data + (p->sent - head_bytes);
-        size_t end = in_head ? head_bytes : all;
-        ssize_t n = send(p->fd, from, end - p->sent, MSG_NOSIGNAL);
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+        size_t all = head_bytes + (has_bytes(&o->head) ? (size_t)o->head.bytes : 0);
+        ssize_t n = send(p->fd, from, (in_head ? head_bytes : all) - p->sent, MSG_NOSIGNAL);
+        if (n < 0 && is_later()) return;
         if (n < 0) {
-            lose(r);
+            lose(p);
             return;
         }
         p->sent += (size_t)n;
@@ -210,7 +240,7 @@ static void send_to(int r) {
 }
 
 static void enqueue(op *o) {
-    append(&tcp.peers[o->peer].out, o);
+    append(&o->peer->out, o);
     send_to(o->peer);
 }
 
@@ -222,39 +252,19 @@ static void answer(op *o, const head *ask) {
         return;
     }
     o->head.id = ask->id;
-    append(&tcp.expecting, o);
+    await(o, DATA);
     *ready = (op){.head = {.id = ask->id, .kind = READY}, .peer = o->peer, .unowned = true};
     enqueue(ready);
 }
 
 /* ---- receiving ---- */
 
-static bool keep(int r, const head *h) {
-    size_t bytes = kept_bytes(h);
-    kept *k = tcp.kept_bytes + bytes <= MAX_KEPT ? mc_alloc(bytes) : NULL;
-    kept **end = &tcp.kept;
-    if (!k) return false;
-    *k = (kept){.head = *h, .peer = r, .whole = h->kind == ASK};
-    while (*end)
-        end = &(*end)->next;
-    *end = k;
-    tcp.kept_bytes += bytes;
-    if (h->kind == WHOLE) {
-        tcp.peers[r].filling = k;
-        tcp.peers[r].to = k->data;
-    }
-    return true;
-}
-
 /* What a message is for, when its head has come. false: it cannot be taken. */
-static bool begin_message(int r) {
-    peer *p = &tcp.peers[r];
+static bool begin_message(peer *p) {
     const head *h = &p->in;
     if (h->bytes < 0 || (h->kind == WHOLE && h->bytes > SMALL)) return false;
-    bool by_id = h->kind == READY || h->kind == DATA;
-    op **list = h->kind == READY ? &tcp.asked : h->kind == DATA ? &tcp.expecting : &tcp.posted;
-    op *o = take_for(list, h, r, by_id);
-    if (!o) return !by_id && keep(r, h);
+    op *o = take_for(p, h);
+    if (!o) return !has_id((kind)h->kind) && keep(p, h);
     if (h->kind == READY) {
         o->head.kind = DATA;
         enqueue(o);
@@ -262,7 +272,7 @@ static bool begin_message(int r) {
         answer(o, h);
     else if (o->head.bytes != h->bytes) {
         finish(o, true);
-        return h->kind == WHOLE && keep(r, h); /* its bytes follow */
+        return h->kind == WHOLE && keep(p, h); /* its bytes follow */
     } else {
         p->taker = o;
         p->to = o->data;
@@ -273,39 +283,33 @@ static bool begin_message(int r) {
 static void end_message(peer *p) {
     kept *k = p->filling;
     if (p->taker) finish(p->taker, false);
-    if (k) k->whole = true;
-    if (k && k->taker) {
-        memcpy(k->taker->data, k->data, (size_t)k->head.bytes);
-        finish(k->taker, false);
-        drop(k);
-    }
+    op *o = k ? take_for(p, &k->head) : NULL; /* who has begun to wait meanwhile */
     p->taker = NULL;
     p->filling = NULL;
     p->came = 0;
+    if (o) deliver(p, k, o);
 }
 
-static void receive_from(int r) {
-    peer *p = &tcp.peers[r];
+static void receive_from(peer *p) {
     while (p->fd >= 0) {
         bool in_head = p->came < sizeof p->in;
         char *to = in_head ? (char *)&p->in + p->came : p->to + (p->came - sizeof p->in);
         size_t end = sizeof p->in + (in_head ? 0 : (size_t)p->in.bytes);
         ssize_t n = recv(p->fd, to, end - p->came, 0);
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+        if (n < 0 && is_later()) return;
         if (n > 0) p->came += (size_t)n;
-        if (n <= 0 || (in_head && p->came == end && !begin_message(r))) {
-            lose(r);
+        if (n <= 0 || (in_head && p->came == end && !begin_message(p))) {
+            lose(p);
             return;
         }
-        bool bytes = p->in.bytes && (p->in.kind == WHOLE || p->in.kind == DATA);
-        if (p->came == end && (!in_head || !bytes)) end_message(p);
+        if (p->came == end && (!in_head || !has_bytes(&p->in))) end_message(p);
     }
 }
 
 static void progress(void) {
     for (int r = 0; r < tcp.start.size; r++) {
-        send_to(r);
-        receive_from(r);
+        send_to(&tcp.peers[r]);
+        receive_from(&tcp.peers[r]);
     }
 }
 
@@ -320,7 +324,7 @@ static request *new_request(int n) {
 static void start_send(op *o) {
     if (o->head.bytes > SMALL) o->head.kind = ASK;
     o->head.id = ++tcp.last_id;
-    if (tcp.peers[o->peer].fd < 0)
+    if (o->peer->fd < 0)
         finish(o, true);
     else
         enqueue(o);
@@ -328,52 +332,49 @@ static void start_send(op *o) {
 
 /* What has come already is taken first. */
 static void start_recv(op *o) {
-    kept *k = tcp.kept;
-    while (k && (k->taker || k->peer != o->peer || k->head.comm != o->head.comm ||
-                 k->head.tag != o->head.tag))
-        k = k->next;
-    if (!k && tcp.peers[o->peer].fd < 0)
+    peer *p = o->peer;
+    kept *k = find_kept(p, o->head.comm, o->head.tag);
+    if (!k && p->fd < 0)
         finish(o, true);
     else if (!k)
-        append(&tcp.posted, o);
-    else if (k->head.kind == ASK) {
-        const head ask = k->head;
-        drop(k); /* before its connection may end, which drops it, too */
-        answer(o, &ask);
-    } else if (k->head.bytes != o->head.bytes)
-        finish(o, true);
-    else if (!k->whole)
-        k->taker = o;
+        await(o, WHOLE);
+    else if (k->head.kind == WHOLE)
+        deliver(p, k, o);
     else {
-        memcpy(o->data, k->data, (size_t)k->head.bytes);
-        drop(k);
-        finish(o, false);
+        const head ask = k->head;
+        drop(p, k); /* before its connection may end, which drops it, too */
+        answer(o, &ask);
     }
 }
 
-static void set_op(request *made, int i, const comm *c, int rank, int tag, void *data, int bytes) {
-    made->ops[i] = (op){
-        .head = {.comm = c->id, .bytes = bytes, .tag = tag}, .peer = c->ranks[rank], .data = data};
+/* Starts the next op of a request. */
+static void start_op(request *made, int *i, const comm *c, int rank, int tag, const void *data,
+                     int bytes, void (*start)(op *o)) {
+    op *o = &made->ops[(*i)++];
+    *o = (op){.head = {.comm = c->id, .bytes = bytes, .tag = tag},
+              .peer = &tcp.peers[c->ranks[rank]],
+              .data = (void *)(uintptr_t)data};
+    start(o);
 }
 
-static int send_one(void *own, const void *data, int bytes, int to, int tag, void **out) {
+static int start_one(const comm *c, const void *data, int bytes, int rank, int tag,
+                     void (*start)(op *o), void **out) {
     request *made = *out = new_request(1);
-    if (!made) return NO_MEMORY;
-    set_op(made, 0, own, to, tag, (void *)(uintptr_t)data, bytes);
-    start_send(&made->ops[0]);
-    return 0;
+    if (made) start_op(made, &(int){0}, c, rank, tag, data, bytes, start);
+    return made ? 0 : NO_MEMORY;
 }
 
-static int recv_one(void *own, void *data, int bytes, int from, int tag, void **out) {
-    request *made = *out = new_request(1);
-    if (!made) return NO_MEMORY;
-    set_op(made, 0, own, from, tag, data, bytes);
-    start_recv(&made->ops[0]);
-    return 0;
+static int do_send(void *own, const void *data, int bytes, int to, int tag, void **out) {
+    return start_one(own, data, bytes, to, tag, start_send, out);
+}
+
+static int do_recv(void *own, void *data, int bytes, int from, int tag, void **out) {
+    return start_one(own, data, bytes, from, tag, start_recv, out);
 }
 
 /* step: between what each rank gets; 0: all get the same. */
-static int exchange(comm *c, const void *in, int bytes, size_t step, void *out, void **made_out) {
+static int exchange(const comm *c, const void *in, int bytes, size_t step, void *out,
+                    void **made_out) {
     request *made = *made_out = new_request(2 * (c->size - 1));
     if (!made) return NO_MEMORY;
     for (int r = 0, i = 0; r < c->size; r++) {
@@ -383,38 +384,32 @@ static int exchange(comm *c, const void *in, int bytes, size_t step, void *out, 
             memmove(to, from, (size_t)bytes);
             continue;
         }
-        set_op(made, i, c, r, COLLECTIVE, to, bytes);
-        start_recv(&made->ops[i++]);
-        set_op(made, i, c, r, COLLECTIVE, (void *)(uintptr_t)from, bytes);
-        start_send(&made->ops[i++]);
+        start_op(made, &i, c, r, COLLECTIVE, to, bytes, start_recv);
+        start_op(made, &i, c, r, COLLECTIVE, from, bytes, start_send);
     }
     return 0;
 }
 
-static int all_gather(void *own, const void *in, int bytes, void *out, void **made) {
+static int do_all_gather(void *own, const void *in, int bytes, void *out, void **made) {
     return exchange(own, in, bytes, 0, out, made);
 }
 
-static int all_to_all(void *own, const void *in, int bytes, void *out, void **made) {
+static int do_all_to_all(void *own, const void *in, int bytes, void *out, void **made) {
     return exchange(own, in, bytes, (size_t)bytes, out, made);
 }
 
-static int broadcast(void *own, void *data, int bytes, int root, void **out) {
-    comm *c = own;
-    if (c->rank != root) return recv_one(c, data, bytes, root, COLLECTIVE, out);
+static int do_broadcast(void *own, void *data, int bytes, int root, void **out) {
+    const comm *c = own;
+    if (c->rank != root) return do_recv(own, data, bytes, root, COLLECTIVE, out);
     request *made = *out = new_request(c->size - 1);
-    if (!made) return NO_MEMORY;
-    for (int r = 0, i = 0; r < c->size; r++) {
-        if (r == root) continue;
-        set_op(made, i, c, r, COLLECTIVE, data, bytes);
-        start_send(&made->ops[i++]);
-    }
-    return 0;
+    for (int r = 0, i = 0; made && r < c->size; r++)
+        if (r != root) start_op(made, &i, c, r, COLLECTIVE, data, bytes, start_send);
+    return made ? 0 : NO_MEMORY;
 }
 
 /* Where it has failed it stays: others of its ops may be in lists. A code below 0 says that rank
  * -1 - code does not do the same. */
-static int test(void **own, int *done) {
+static int do_test(void **own, int *done) {
     request *r = *own;
     progress();
     *done = 1;
@@ -422,7 +417,7 @@ static int test(void **own, int *done) {
         const op *o = &r->ops[i];
         if (!o->done) *done = 0;
         if (o->failed)
-            return tcp.peers[o->peer].fd < 0 ? MC_TCP_GONE + tcp.first_lost - 1 : -1 - o->peer;
+            return o->peer->fd < 0 ? MC_TCP_GONE + tcp.first_lost - 1 : -1 - rank_of(o->peer);
     }
     if (!*done) return 0;
     mc_free(r);
@@ -430,15 +425,13 @@ static int test(void **own, int *done) {
     return 0;
 }
 
-static int probe(void *own, int tag, int *there, int *from) {
+static int do_probe(void *own, int tag, int *there, int *from) {
     const comm *c = own;
     progress();
     *there = 0;
-    for (const kept *k = tcp.kept; k && !*there; k = k->next) {
-        if (!k->whole || k->head.comm != c->id || k->head.tag != tag) continue;
-        *there = 1;
-        for (int r = 0; r < c->size; r++)
-            if (c->ranks[r] == k->peer) *from = r;
+    for (int r = 0; r < c->size && !*there; r++) {
+        *there = find_kept(&tcp.peers[c->ranks[r]], c->id, tag) != NULL;
+        *from = r;
     }
     return 0;
 }
@@ -455,7 +448,7 @@ static comm *new_comm(comm *of, int color, int size) {
     return c;
 }
 
-static int duplicate(void *own, void **copy, void **made) {
+static int do_duplicate(void *own, void **copy, void **made) {
     comm *of = own, *c = new_comm(of, 0, of->size);
     *copy = c;
     *made = new_request(0);
@@ -474,16 +467,16 @@ static bool precedes(const choice *all, int i, int k) {
     return all[i].key != all[k].key ? all[i].key < all[k].key : i < k;
 }
 
-static int split(void *own, int color, int key, void **part, int *rank, int *size) {
+static int do_split(void *own, int color, int key, void **part, int *rank, int *size) {
     comm *of = own;
     choice *all = mc_array_alloc((size_t)of->size + 1, sizeof *all); /* the last one is sent */
     void *made = NULL;
     if (all) all[of->size] = (choice){color, key};
     int done = 0, code = NO_MEMORY;
-    if (all) code = all_gather(of, &all[of->size], sizeof *all, all, &made);
+    if (all) code = do_all_gather(of, &all[of->size], sizeof *all, all, &made);
     uint64_t until = mc_now_us() + SPLIT_US;
     while (!code && !done) {
-        code = test(&made, &done);
+        code = do_test(&made, &done);
         if (!done && mc_now_us() > until) code = NOT_IN_STEP;
     }
     comm *c = code ? NULL : new_comm(of, color + 1, of->size);
@@ -503,14 +496,14 @@ static int split(void *own, int color, int key, void **part, int *rank, int *siz
     return code ? code : c ? 0 : NO_MEMORY;
 }
 
-static void free_comm(void **own) {
+static void do_free(void **own) {
     mc_free(*own);
     *own = NULL;
 }
 
 /* ---- beginning and end ---- */
 
-static int init(void **own, int *rank, int *size) {
+static int do_init(void **own, int *rank, int *size) {
     if (!mc_tcp_connect(tcp.until_us, &tcp.start)) return NOT_STARTED;
     *rank = tcp.start.rank;
     *size = tcp.start.size;
@@ -527,49 +520,42 @@ static int init(void **own, int *rank, int *size) {
     return 0;
 }
 
-static bool is_idle(void) {
-    bool idle = true;
-    for (int r = 0; r < tcp.start.size; r++)
-        idle = idle && !tcp.peers[r].out;
-    return idle;
-}
-
-static bool is_alone(void) {
-    bool alone = true;
-    for (int r = 0; r < tcp.start.size; r++)
-        alone = alone && tcp.peers[r].fd < 0;
-    return alone;
+/* Waits until all is sent, or all connections have ended. */
+static void settle(bool sent, uint64_t until_us) {
+    bool busy = true;
+    while (busy && mc_now_us() < until_us) {
+        progress();
+        busy = false;
+        for (int r = 0; r < tcp.start.size; r++)
+            busy = busy || (sent ? tcp.peers[r].out != NULL : tcp.peers[r].fd >= 0);
+        if (busy) (void)poll(NULL, 0, 1);
+    }
 }
 
 /* What was sent is on its way, and what the others send meanwhile is taken: where a connection is
  * closed before that, what it has carried may be lost. */
-static void finalize(void) {
+static void do_finalize(void) {
     uint64_t until = mc_now_us() + END_US;
-    while (!is_idle() && mc_now_us() < until) {
-        progress();
-        (void)poll(NULL, 0, 1);
-    }
+    settle(true, until);
     for (int r = 0; r < tcp.start.size; r++)
         if (tcp.peers[r].fd >= 0) (void)shutdown(tcp.peers[r].fd, SHUT_WR);
-    while (!is_alone() && mc_now_us() < until) {
-        progress();
-        (void)poll(NULL, 0, 1);
+    settle(false, until);
+    for (int r = 0; r < tcp.start.size; r++) {
+        lose(&tcp.peers[r]);
+        while (tcp.peers[r].kept)
+            drop(&tcp.peers[r], tcp.peers[r].kept);
     }
-    for (int r = 0; r < tcp.start.size; r++)
-        lose(r);
-    while (tcp.kept)
-        drop(tcp.kept);
     mc_free(tcp.peers);
     mc_free(tcp.start.fds);
     tcp.start = (mc_tcp_start){0};
     tcp.peers = NULL;
 }
 
-static void abort_all(void *own, int code) {
+static void do_abort(void *own, int code) {
     (void)own, (void)code;
 }
 
-static void error_text(int code, char *text, size_t bytes) {
+static void do_error_text(int code, char *text, size_t bytes) {
     static const char *const texts[] = {
         [NO_MEMORY] = "out of memory", [NOT_IN_STEP] = "ranks do not do the same"};
     if (code >= MC_TCP_GONE)
@@ -583,18 +569,6 @@ static void error_text(int code, char *text, size_t bytes) {
 const mc_mpi_shim mc_tcp_shim = {
     .version = MC_MPI_SHIM_VERSION,
     .library = "TCP",
-    .init = init,
-    .duplicate = duplicate,
-    .split = split,
-    .free = free_comm,
-    .finalize = finalize,
-    .abort = abort_all,
-    .all_gather = all_gather,
-    .all_to_all = all_to_all,
-    .broadcast = broadcast,
-    .send = send_one,
-    .recv = recv_one,
-    .test = test,
-    .probe = probe,
-    .error_text = error_text,
+#define CALL(result, name, arguments) .name = do_##name,
+#include "group/mpi/call_list.h"
 };
