@@ -82,6 +82,7 @@ case $tier in
       [ -x /usr/sbin/haproxy ] || need haproxy
       [ -x /usr/sbin/nginx ] || need nginx
       have java || need java
+      have torchrun || need torchrun
       have ip || need iproute
     fi
     ;;
@@ -154,6 +155,7 @@ package() { # MANAGER WORD: the packages that a word stands for
     apt:slurm) echo slurmd slurmctld slurm-client munge ;;
     apt:nginx) echo nginx-light ;;
     apt:java) echo default-jre-headless ;;
+    apt:torchrun) echo python3-torch ;;
     apt:iproute) echo iproute2 ;;
     apt:pip) echo python3 python3-pip ;;
     apt:openblas) echo libopenblas0 ;;
