@@ -1,6 +1,6 @@
 """Two machines of this one: namespaces with a link between them that has a rate, by tc, and a
-delay, by a process between two TAP devices (not all kernels have netem). It can be cut. Ranks of
-Open MPI are started over it, one in each, without ssh.
+delay, by a process between two TAP devices (not all kernels have netem). It can be cut. Ranks are
+started over it, one in each: by Open MPI without ssh, or over TCP, by nobody.
 """
 import collections
 import contextlib
@@ -27,8 +27,8 @@ def ip(*words):
 
 
 def check_possible():
-    """Ends the test as skipped where namespaces, TAP devices or Open MPI cannot be had."""
-    for name in ("ip", "tc", "mpirun"):
+    """Ends the test as skipped where namespaces or TAP devices cannot be had."""
+    for name in ("ip", "tc"):
         if not shutil.which(name):
             skip(f"there is no {name}")
     if os.geteuid() != 0 or not os.path.exists("/dev/net/tun"):
@@ -125,8 +125,12 @@ class Link:
         for relay in self.relays:
             relay.cut = is_cut
 
-    def ranks(self, *words, second=None, program=MICA, **options):
-        """Two ranks of mica, one at each end. second: what the other one is called with"""
+    def ranks(self, *words, second=None, program=MICA, over="mpi", **options):
+        """Two ranks of mica, one at each end. second: what the other one is called with
+        over: mpi, whose mpirun is returned, or tcp: the processes of both"""
+        if over == "tcp":
+            return [self.rank(i, program, (second or words) if i else words, options)
+                    for i in range(2)]
         one = ["-n", "1", program, *words]
         two = ["-n", "1", program, *(second or words)]
         settings = {"plm": "rsh", "plm_rsh_agent": self.agent, "btl": "tcp,self",
@@ -142,6 +146,12 @@ class Link:
                "OMPI_MCA_hwloc_base_binding_policy": "none", MARK: str(os.getpid())}
         return subprocess.Popen([*command, *one, ":", *two], env=env, stdin=subprocess.DEVNULL,
                                 **options)
+
+    def rank(self, i, program, words, options):
+        env = {**os.environ, "RANK": str(i), "WORLD_SIZE": "2", "MASTER_ADDR": "10.99.58.1",
+               "MASTER_PORT": "29500", MARK: str(os.getpid())}
+        return subprocess.Popen(["ip", "netns", "exec", self.names[i], program, *words], env=env,
+                                stdin=subprocess.DEVNULL, **options)
 
     def close(self):
         for relay in self.relays:

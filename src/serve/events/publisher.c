@@ -134,7 +134,7 @@ static void stored(void *user, mc_prefix_hash seed, const mc_kv_name *before, co
     const mc_kv_source *source = user;
     mc_msgpack w = {0};
     *name = name_of(source, seed, before, ids, count);
-    mc_msgpack_array(&w, 8);
+    mc_msgpack_array(&w, source->adapter ? 8 : 7);
     mc_msgpack_text(&w, "BlockStored");
     mc_msgpack_array(&w, 1);
     put_name(&w, name);
@@ -148,7 +148,7 @@ static void stored(void *user, mc_prefix_hash seed, const mc_kv_name *before, co
     mc_msgpack_number(&w, (uint64_t)count);
     mc_msgpack_nil(&w);
     mc_msgpack_text(&w, "GPU");
-    mc_msgpack_text(&w, source->adapter);
+    if (source->adapter) mc_msgpack_text(&w, source->adapter);
     add(source, &w);
 }
 

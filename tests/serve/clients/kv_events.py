@@ -33,7 +33,7 @@ class BlockStored(Event):
     block_size: int
     lora_id: int | None
     medium: str | None
-    lora_name: str | None
+    lora_name: str | None = None
 
 
 class BlockRemoved(Event):
