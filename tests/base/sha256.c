@@ -1,4 +1,4 @@
-/* SHA-256 against FIPS 180-4's examples and Python's hashlib, at once and in pieces of any length. */
+/* SHA-256 against FIPS 180-4's examples and Python's hashlib, in pieces of any length. */
 #include "base/sha256.h"
 #include "support/support.h"
 

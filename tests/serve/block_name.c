@@ -1,5 +1,5 @@
-/* Names of blocks against Python's hashlib and cbor2 5.7, which vLLM makes them with. Readers who make
- * them of tokens are in tests/cluster. */
+/* Names of blocks against Python's hashlib and cbor2 5.7, which vLLM makes them with. Readers who
+ * make them of tokens are in tests/cluster. */
 #include "serve/events/block_name.h"
 #include "support/support.h"
 

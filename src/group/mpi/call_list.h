@@ -1,8 +1,8 @@
 /* CALL(result, name, arguments): what mica asks of an MPI (group/mpi/shim.h), which a shim has as
- * do_<name>. Their order is that of the shim's table: another one is another MC_MPI_SHIM_VERSION. */
+ * do_<name>. Their order is that of the shim's table: a change is another MC_MPI_SHIM_VERSION. */
 
-/* MPI_Init_thread, for calls of any thread, one at a time; 0 or an error. *comm receives a duplicate
- * of the world, which reports errors by codes. */
+/* MPI_Init_thread, for calls of any thread, one at a time; 0 or an error. *comm receives a
+ * duplicate of the world, which reports errors by codes. */
 CALL(int, init, (void **comm, int *rank, int *size))
 CALL(int, duplicate, (void *comm, void **copy, void **request)) /* which writes to *copy */
 CALL(int, split, (void *comm, int color, int key, void **part, int *rank, int *size))

@@ -6,8 +6,8 @@
  *
  *     [seconds since 1970, [event, ...], 0]
  *
- * of events that are arrays, the first one without its last element where there is no adapter, as of
- * a vLLM that has none (some readers take no more elements than they know):
+ * of events that are arrays, the first one without its last element where there is no adapter, as
+ * of a vLLM that has none (some readers take no more elements than they know):
  *
  *     ["BlockStored", [hash], hash before or nil, [token, ...], tokens of a block, nil, "GPU",
  *      name of the adapter]
@@ -15,8 +15,8 @@
  *
  * Hashes are numbers of 64 bits: vLLM's, of its --prefix-caching-hash-algo sha256_cbor
  * (serve/events/block_name.h), for some readers look blocks up by these, and others make their own
- * of the tokens. An adapter's name is a key of its blocks, a salt one of a text's first block, and a
- * model's name one where the topic does not end with it, which others may have, too.
+ * of the tokens. An adapter's name is a key of its blocks, a salt one of a text's first block, and
+ * a model's name one where the topic does not end with it, which others may have, too.
  *
  * A block goes before those in front of it, so all that was told of a text is there. A model that
  * is closed removes all of its blocks, in any order: AllBlocksCleared would be of others with its
