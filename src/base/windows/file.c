@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -113,6 +114,21 @@ int open(const char *path, int flags, ...) {
         errno = kept;
     }
     return fd;
+}
+
+int mkstemp(char *path) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567"; /* names have no case */
+    enum { CHANCE = 6, TRIES = 100 };
+    unsigned char chance[CHANCE];
+    char *end = path + strlen(path) - CHANCE;
+    for (int i = 0; i < TRIES; i++) {
+        if (getentropy(chance, sizeof chance) != 0) return -1;
+        for (int k = 0; k < CHANCE; k++)
+            end[k] = letters[chance[k] % 32];
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1;
 }
 
 int fcntl(int fd, int command, ...) {

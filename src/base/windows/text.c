@@ -123,9 +123,15 @@ static wchar_t *find_variable(const wchar_t *name) {
     }
 }
 
+/* What Windows calls a variable that is not set; NULL: it has no such. */
+static wchar_t *find_own(const char *name) {
+    if (strcmp(name, "HOME") == 0) return find_variable(L"USERPROFILE");
+    return strcmp(name, "TMPDIR") == 0 ? find_variable(L"TEMP") : NULL;
+}
+
 char *getenv(const char *name) {
     wchar_t *wide = mc_utf16(name), *value = wide ? find_variable(wide) : NULL;
-    if (!value && strcmp(name, "HOME") == 0) value = find_variable(L"USERPROFILE");
+    if (!value) value = find_own(name);
     char *text = value ? mc_utf8_of(value) : NULL;
     free(wide);
     free(value);

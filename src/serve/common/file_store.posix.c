@@ -58,7 +58,7 @@ void mc_file_store_deinit(mc_file_store *store) {
 /* Makes a file without a name, mode 0600: the descriptors that write and read it. */
 static mica_status make_file(mc_file_writer *writer) {
     char path[PATH_BYTES];
-    /* $TMPDIR: where a server keeps uploaded files (default: /tmp) */
+    /* $TMPDIR: where a server keeps uploaded files (default: /tmp; on Windows %TEMP%) */
     const char *parent = getenv("TMPDIR");
     if (!parent || !*parent) parent = "/tmp";
     int n = snprintf(path, sizeof path, "%s/mica-serve-XXXXXX", parent);

@@ -290,6 +290,7 @@ static void test_variables(void **state) {
     assert_null(getenv(name));
     assert_string_equal(got, value);
     assert_non_null(getenv("HOME"));
+    assert_non_null(getenv("TMPDIR"));
 }
 
 static void test_descriptors(void **state) {
@@ -488,6 +489,34 @@ static void test_handles(void **state) {
     free(none);
 }
 
+/* What a server keeps uploaded files in: its name goes with unlink, and the folder's name has any
+ * letters. */
+static void test_unnamed(void **state) {
+    (void)state;
+    char *below = in_dir("\xc3\xbcn\xe2\x82\xac"), *path = test_format("%s/x-XXXXXX", below);
+    char *other = test_format("%s", path), text[5] = "";
+    assert_int_equal(mkdir(below, 0777), 0);
+    int fd = mkstemp(path), more = mkstemp(other);
+    assert_true(fd >= 0 && more >= 0);
+    assert_string_not_equal(path, other);
+    assert_int_equal(strncmp(path + strlen(below), "/x-", 3), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(write(fd, "text", 4), 4);
+    assert_int_equal(pread(fd, text, 4, 0), 4);
+    assert_string_equal(text, "text");
+    close(fd);
+    close(more);
+    assert_int_equal(test_count_entries(below), 0);
+    strcpy(other, path);
+    rmdir(below);
+    assert_int_equal(mkstemp(other), -1);
+    assert_int_equal(errno, ENOENT);
+    free(below);
+    free(path);
+    free(other);
+}
+
 static void test_patterns(void **state) {
     (void)state;
     static const struct {
@@ -535,6 +564,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_save_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_other_case, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_handles, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_unnamed, set_up, tear_down),
         cmocka_unit_test(test_patterns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
