@@ -40,11 +40,14 @@ static void ask_all(uint64_t cache_bytes) {
         wants[i] = generate_alone(model, ids[i], LENGTH, &options);
         assert_int_equal(wants[i].status, MICA_OK);
     }
+    gate g;
+    gate_shut(&g, schedule); /* all of them come at once */
     for (int i = 0; i < ROWS; i++) {
         client_init(&c[i]);
         must_submit(&c[i], schedule,
                     &(mc_request_options){.ids = ids[i], .n_ids = LENGTH, .generate = &options});
     }
+    gate_open(&g);
     for (int i = 0; i < ROWS; i++) {
         client_wait_ends(&c[i], 1);
         choice_compare(&c[i].choices[0], &wants[i], "a row");

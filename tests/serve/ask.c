@@ -4,6 +4,7 @@
 #include "client.h"
 
 #include "hub/library.h"
+#include "support/system.h"
 
 #include <netinet/in.h>
 #include <pthread.h>
@@ -40,10 +41,11 @@ static void test_answers(void **state) {
     }
 }
 
-/* By a socket of the file system, and with a key. */
+/* By a socket of the file system, where there is such, and with a key. */
 static void test_key(void **state) {
     (void)state;
-    char *dir = test_temp_dir(), *address = test_format("unix:%s/s", dir), *text;
+    bool file = test_has_socket_files();
+    char *dir = test_temp_dir(), *address = file ? test_format("unix:%s/s", dir) : NULL, *text;
     const char *key = "sesame";
     const mica_server_options options = {
         .struct_bytes = sizeof options, .host = address, .api_keys = &key, .api_key_count = 1};
@@ -51,6 +53,7 @@ static void test_key(void **state) {
     mica_server *server;
     int status;
     assert_int_equal(mica_server_open(&options, &server), MICA_OK);
+    if (!file) address = test_format("%s", mica_server_address(server));
     assert_int_equal(ask(address, "/api/ps", NULL, &status, &text), MICA_OK);
     assert_int_equal(status, 401);
     mica_free(text);
@@ -62,7 +65,7 @@ static void test_key(void **state) {
     assert_true(!text && !status);
     mica_server_close(&server);
     assert_int_equal(ask(address, "/api/ps", NULL, &status, &text), MICA_ENOENT);
-    assert_non_null(strstr(mica_last_error(), "No such file"));
+    if (file) assert_non_null(strstr(mica_last_error(), "No such file"));
     free(address);
     test_temp_dir_remove(dir);
 }

@@ -5,6 +5,7 @@
 
 #include "serve/common/batch_queue.h"
 #include "serve/common/multipart.h"
+#include "support/system.h"
 
 #include <dirent.h>
 #include <poll.h>
@@ -148,7 +149,7 @@ static void add_file(const char *content, char id[64]) {
 
 /* Checks that no file of the server has a name. Returns how many it has. */
 static size_t count_files(void) {
-    assert_int_equal(test_count_entries(folder), 0);
+    if (test_frees_names()) assert_int_equal(test_count_entries(folder), 0);
     mc_json_doc *doc = client_json(s.server, "GET", "/v1/files?limit=1000", NULL, 200);
     size_t count = mc_json_count(mc_json_find(mc_json_root(doc), "data"));
     mc_json_close(&doc);

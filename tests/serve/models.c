@@ -6,6 +6,7 @@
 #include "loading.h"
 
 #include "session/prefix.h"
+#include "support/system.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -154,7 +155,7 @@ static void test_deleted(void **state) {
     files = test_list_files(folder, "");
     for (size_t i = 0; i < files.count; i++) {
         char *path = test_format("%s/%s", folder, files.names[i]);
-        assert_int_equal(unlink(path), 0);
+        test_remove_file(path);
         free(path);
     }
     test_list_free(&files);

@@ -5,11 +5,9 @@
 #include "base/integer.h"
 #include "session/session_file.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -368,6 +366,7 @@ static void test_too_large(void **state) {
 /* A path that is not a regular file is written to or refused, and never replaced. */
 static void test_no_file(void **state) {
     (void)state;
+    if (!test_has_links()) skip();
     mc_session_model shared = shared_of(&fixture, 0);
     mc_session *session = open_session(&shared);
     char *link = test_format("%s/link", folder), *path = test_format("%s/session", folder);
@@ -385,7 +384,7 @@ static void test_no_file(void **state) {
     assert_int_equal(lstat(link, &info), 0);
     assert_true(S_ISLNK(info.st_mode));
     remove(link);
-    assert_int_equal(mkfifo(link, 0600), 0);
+    assert_true(test_make_fifo(link));
     assert_int_equal(mc_session_save(session, link), MICA_EIO);
     remove(link);
     free(link);
@@ -399,22 +398,17 @@ static void test_full_disk(void **state) {
     (void)state;
     mc_session_model shared = shared_of(&fixture, 0);
     mc_session *session = open_session(&shared), *loaded;
-    struct rlimit all, few;
     feed(session, 0, 5);
     char *path = save(session);
     feed(session, 5, 3);
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
-    few = (struct rlimit){.rlim_cur = 100, .rlim_max = all.rlim_max};
-    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+    bool limited = test_limit_file_bytes(100);
     mica_status status = mc_session_save(session, path);
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
-    signal(SIGXFSZ, before);
-    assert_int_equal(status, MICA_EIO);
-    assert_non_null(strstr(mica_last_error(), "cannot write"));
+    if (limited) test_limit_file_bytes(0);
+    assert_int_equal(status, limited ? MICA_EIO : MICA_OK);
+    if (limited) assert_non_null(strstr(mica_last_error(), "cannot write"));
     assert_int_equal(test_count_entries(folder), 1);
     loaded = load(&shared, path, 0);
-    assert_int_equal(mc_session_count(loaded), 5);
+    assert_int_equal(mc_session_count(loaded), limited ? 5 : 8);
     mc_session_close(&loaded);
     mc_session_close(&session);
     free(path);

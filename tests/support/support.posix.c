@@ -3,6 +3,7 @@
 #define _DARWIN_C_SOURCE /* mkdtemp */
 
 #include "support/support.h"
+#include "support/system.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -35,6 +36,36 @@ bool test_has_links(void) {
     return true;
 }
 
+bool test_has_modes(void) {
+    return true;
+}
+
+bool test_has_socket_files(void) {
+    return true;
+}
+
+bool test_frees_names(void) {
+    return true;
+}
+
+void test_remove_file(const char *path) {
+    if (unlink(path) != 0) fail_msg("%s: %s", path, strerror(errno));
+}
+
+/* Sets a limit of this process, and with 0 what it was before. */
+static void limit(int what, struct rlimit *before, uint64_t to) {
+    if (to) assert_int_equal(getrlimit(what, before), 0);
+    struct rlimit now = *before;
+    if (to) now.rlim_cur = to;
+    assert_int_equal(setrlimit(what, &now), 0);
+}
+
+bool test_limit_files(uint64_t count) {
+    static struct rlimit before;
+    limit(RLIMIT_NOFILE, &before, count);
+    return true;
+}
+
 bool test_make_fifo(const char *path) {
     if (mkfifo(path, 0666) != 0) fail_msg("%s: %s", path, strerror(errno));
     return true;
@@ -42,13 +73,8 @@ bool test_make_fifo(const char *path) {
 
 bool test_limit_file_bytes(uint64_t bytes) {
     static struct rlimit before;
-    if (bytes) {
-        signal(SIGXFSZ, SIG_IGN); /* writing fails then */
-        assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-    }
-    struct rlimit now = before;
-    if (bytes) now.rlim_cur = bytes;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
+    if (bytes) signal(SIGXFSZ, SIG_IGN); /* writing fails then */
+    limit(RLIMIT_FSIZE, &before, bytes);
     return true;
 }
 
