@@ -23,6 +23,10 @@ if(MICA_ZIG_MACHINE MATCHES "windows")
 else()
   set(MICA_LICENCES ${MICA_ZIG}/licences CACHE PATH "")
 endif()
+# zig keeps frame pointers unless it is told not to; macOS wants them.
+if(NOT MICA_ZIG_MACHINE MATCHES "macos")
+  add_compile_options(-fomit-frame-pointer)
+endif()
 if(MICA_ZIG_MACHINE MATCHES "macos")
   set(CMAKE_SYSTEM_NAME Darwin)
   # The compilers know the machine, the oldest system and its stubs.

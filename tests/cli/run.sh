@@ -7,7 +7,8 @@
 # In a transcript a line "  $ COMMAND" is run by sh, lines "  > ..." after it being more of it. Its
 # standard output follows, each line two blanks in, and "  [N]" where it exits with N and not 0.
 # All other lines are for readers. Where there is no pty, as under Wine, commands with it are not
-# run, and count as having printed what they should. A transcript with the line "Needs libedit." is
+# run, and count as having printed what they should; so does the one command behind a line that
+# begins with "Not on Windows:", which says why. A transcript with the line "Needs libedit." is
 # skipped where mica was compiled without, one with "Needs /dev/full." where there is no such
 # device, one with "Needs openssl." or "Needs curl." where that command is not installed.
 #
@@ -77,16 +78,19 @@ actual=$work/actual
 : > "$work/command"
 
 # Whether the command that was read is not run here.
+elsewhere=
 is_skipped() {
-  [ ! -e "$pty" ] && grep -qw pty "$work/command"
+  [ ! -e "$pty" ] && { [ "$elsewhere" ] || grep -qw pty "$work/command"; }
 }
 
 run_command() {
   [ -s "$work/command" ] || return 0
   if is_skipped; then
     : > "$work/command"
+    elsewhere=
     return 0
   fi
+  elsewhere=
   code=0
   sh "$work/command" > "$work/out" 2> "$work/err" < /dev/null || code=$?
   sed 's/^/  /' "$work/out" >> "$actual"
@@ -110,6 +114,7 @@ while IFS= read -r line || [ "$line" ]; do
       if is_skipped; then printf '%s\n' "$line" >> "$actual"; fi ;;
     *)
       run_command
+      case $line in "Not on Windows: "*) elsewhere=1 ;; esac
       printf '%s\n' "$line" >> "$actual" ;;
   esac
 done < "$case"
