@@ -258,6 +258,7 @@ const mc_step_ops mc_cpu_steps = {
     .prepare = cpu_prepare,
     .find = cpu_find,
     .takes_memory = cpu_takes_memory,
+    .touch = mc_chain_touches,
     .joint = cpu_joint,
     .rows = mc_chain_form,
     .enough_rows = mc_chain_enough_rows,

@@ -154,6 +154,8 @@ static bool is_coarse(const mc_chain *chain, int64_t rows) {
 /* Fewer elements than this at a time are faster by the ops' own loops. */
 #define MIN_PIECE (4 * MK_STEP_TILE)
 
+#define LOOP_BYTES 64 /* of memory for such an op's stage */
+
 /* Elements that a stage does at a time, of a thread's share. */
 static int64_t piece_of(const mc_chain *chain, const mc_stage *s) {
     if (chain->n == 1 || chain->call->axis == MC_BY_ELEMENT) return s->units;
@@ -197,6 +199,36 @@ void mc_chain_fuse(mc_chain *chain, mc_fusion *fusion) {
         chain->stages[to] = stage;
     }
     chain->n = to;
+}
+
+/* Prepares the stages that can be loops, which read no data. */
+static mica_status prepare_fusible(mc_chain *chain) {
+    _Alignas(64) char memory[LOOP_BYTES];
+    for (int i = 0; i < chain->n; i++) {
+        mc_stage *stage = &chain->stages[i];
+        if (stage->bytes > sizeof memory || !mc_can_fuse(&chain->call[i])) continue;
+        stage->memory = memory;
+        MC_TRY(stage_table[chain->call[i].op].prepare(&chain->call[i], stage));
+    }
+    return MICA_OK;
+}
+
+void mc_chain_touch(const mc_call *call, int from, int n) {
+    mc_chain chain;
+    mc_fusion fusion = {.dry = true};
+    if (mc_chain_measure(&chain, call + from, n) != MICA_OK || prepare_fusible(&chain) != MICA_OK) {
+        mc_run_touch_calls(call, from, from + n);
+        return;
+    }
+    for (int i = 0, k; i < n; i += k) {
+        k = count_fusible(&chain, i);
+        if (k > 0) {
+            mc_fused_touch(mc_fuse(&fusion, &chain.call[i], k, chain.span - i), call);
+        } else {
+            mc_run_touch_calls(call, from + i, from + i + 1);
+            k = 1;
+        }
+    }
 }
 
 void mc_chain_run(mc_chain *chain) {

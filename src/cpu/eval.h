@@ -14,6 +14,9 @@ void mc_integer_prepare(const mc_call *call, void *to);
 mc_prepare mc_conv_prepares(const mc_call *call);
 void mc_conv_prepare(const mc_call *call, const mc_prepare *what, void *scratch, void *to);
 
+/* Whether a product of integers is scaled, and its kernel rounds where the steps behind it do. */
+bool mc_integer_rounds(const mc_call *call);
+
 /* mc_backend.kernel_choice */
 mc_kernel_choice mc_sdpa_choice(const mk_kernels *kern, mica_dtype k);
 

@@ -1,7 +1,9 @@
 #include "cpu/eval_chain.h"
 
 #include "cpu/chain.h"
+#include "cpu/eval.h"
 #include "cpu/matmul.h"
+#include "cpu/tail.h"
 
 #define OWN_BYTES 512 /* enough for most ops, without allocating scratch */
 
@@ -15,11 +17,29 @@ mc_row_form mc_chain_form(const void *state, mc_op op, const void *attr, const m
     return mc_is_stage(op) ? mc_stage_form(op, in, n_in) : none;
 }
 
-mica_status mc_eval_chain(const mc_call *call) {
-    mc_chain chain;
+/* Stages at the beginning of a span. */
+static int count_stages(const mc_call *call) {
     int n = 0;
     while (n < call->span && mc_is_stage(call[n].op))
         n++;
+    return n;
+}
+
+void mc_chain_touches(const mc_call *call) {
+    int n = count_stages(call);
+    if (call->op == MC_OP_CONV_GENERAL)
+        mc_tail_touch(call);
+    else if (call->op == MC_OP_INTEGER_CONV || call->op == MC_OP_INTEGER_MATMUL)
+        mc_tail_touch_rounded(call, mc_integer_rounds(call));
+    else if (n == call->span)
+        mc_chain_touch(call, 0, n);
+    else /* matmuls, alone or at the end of a chain */
+        mc_run_touch_calls(call, 0, call->span);
+}
+
+mica_status mc_eval_chain(const mc_call *call) {
+    mc_chain chain;
+    int n = count_stages(call);
     MC_TRY(mc_chain_measure(&chain, call, n));
     if (n < call->span)
         return call[n].op == MC_OP_MATMUL ? mc_matmul_after(&chain, &call[n])

@@ -287,6 +287,10 @@ static bool has(const mc_call *call, int operand) {
     return call->n_in > operand && call->in[operand].layout;
 }
 
+bool mc_integer_rounds(const mc_call *call) {
+    return has(call, SCALE);
+}
+
 static void read_rest(work *w) {
     const mc_call *call = w->call;
     const mc_operand *in = call->in;
@@ -451,8 +455,8 @@ static mica_status run_matmul(work *w) {
     w->scratch = memory + bytes;
     if (w->conv) set_windows(w, memory + p.formed + p.panels, p.outside / 2);
     char *start = memory + before, *columns = start + p.start, *rest = columns + p.columns;
-    MC_TRY(w->scale ? mc_tail_prepare_rounding(call, rest, &w->tail)
-                    : mc_tail_prepare(call, 0, rest, &w->tail));
+    MC_TRY(mc_integer_rounds(call) ? mc_tail_prepare_rounding(call, rest, &w->tail)
+                                   : mc_tail_prepare(call, 0, rest, &w->tail));
     if (p.start) set_start(w, groups, (int32_t *)(void *)start);
     w->filters.start = w->start;
     if (w->tail.rounded) set_rounding(w, (float *)(void *)columns);

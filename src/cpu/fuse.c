@@ -289,7 +289,7 @@ static bool add_table(mc_fusion *f, const group *g, int k, tabling *t, int *n) {
     if ((dtype != MICA_U8 && dtype != MICA_I8) || f->n_tables + *n == MC_MAX_TABLES) return false;
     mc_table *table = &f->tables[f->n_tables + (*n)++];
     *table = (mc_table){.x = t->x, .y = call->out.data};
-    memcpy(table->bytes, from, CODES);
+    if (!f->dry) memcpy(table->bytes, from, CODES);
     return true;
 }
 
@@ -308,7 +308,7 @@ static void make_tables(mc_fusion *f, mc_fused *fused, const group *g) {
     if (!t.x || find_stored(&t, t.x)) return;
     for (int i = 0; i < CODES; i++)
         t.codes[i] = (uint8_t)i;
-    kern->elem_steps(0, CODES, steps, fused->n_steps);
+    if (!f->dry) kern->elem_steps(0, CODES, steps, fused->n_steps);
     int n = 0;
     for (int k = 0; k < g->n; k++)
         if (!add_table(f, g, k, &t, &n)) return;
@@ -410,4 +410,16 @@ mc_fused *mc_fuse(mc_fusion *f, const mc_call *calls, int n, int all) {
     fused->n_steps = f->n_steps - first;
     make_tables(f, fused, &g);
     return fused;
+}
+
+void mc_fused_touch(const mc_fused *f, const mc_call *head) {
+    for (int k = 0; k < f->n_tables; k++) {
+        mc_run_touch(head, f->tables[k].x);
+        mc_run_touch(head, f->tables[k].y);
+    }
+    for (int k = 0; f->n_tables == 0 && k < f->n_steps; k++) {
+        mc_run_touch(head, f->steps[k].x);
+        mc_run_touch(head, f->steps[k].zero);
+        mc_run_touch(head, f->steps[k].y);
+    }
 }

@@ -29,6 +29,7 @@ typedef struct mc_fusion {
     mc_fused fused[MC_MAX_CHAIN];
     mc_table tables[MC_MAX_TABLES];
     int n_steps, n_fused, n_tables;
+    bool dry; /* numbers are not there: tables are not filled */
 } mc_fusion;
 
 /* Whether a call can be a part of such a loop: its operands are f32, and dense, single numbers, or
@@ -47,6 +48,9 @@ mc_fused *mc_fuse(mc_fusion *fusion, const mc_call *calls, int n, int all);
 /* How many of calls [0, n), which can be one loop, should be one: those that tables of bytes can
  * stand for, or those before these. Others: as above. */
 int mc_count_alike(const mc_call *calls, int n, int all);
+
+/* Tells mc_run_touch, of the span that begins with `head`, what the loop reads and writes. */
+void mc_fused_touch(const mc_fused *fused, const mc_call *head);
 
 /* Whether the result of the first call is read by others than call `next`, of [0, all) of its span
  * or behind it. */

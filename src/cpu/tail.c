@@ -82,20 +82,50 @@ mica_status mc_tail_prepare(const mc_call *call, int64_t columns, void *memory, 
     return prepare_others(call, memory, tail);
 }
 
+/* How many steps behind the op are a rounding of its result, which nobody else reads. */
+static int match_rounding(const mc_call *call, mc_rounding *r) {
+    int n = call->span - 1;
+    if (n == 0 || call[1].in[0].data != call->out.data || mc_is_read_behind(call, 1, call->span))
+        return 0;
+    return mc_match_rounding(call + 1, n, n, r);
+}
+
 mica_status mc_tail_prepare_rounding(const mc_call *call, void *memory, mc_tail *tail) {
     mc_rounding r;
-    int n = call->span - 1;
-    tail->in_kernel = 0;
+    tail->in_kernel = match_rounding(call, &r);
     tail->rounded = NULL;
-    if (n > 0 && !mc_is_read_behind(call, 1, call->span))
-        tail->in_kernel = mc_match_rounding(call + 1, n, n, &r);
-    if (tail->in_kernel > 0 && call[1].in[0].data == call->out.data) {
+    if (tail->in_kernel > 0) {
         tail->round = mk_rounding_of(r.scale, r.zero, r.out->layout->dtype == MICA_I8);
         tail->rounded = r.out->data;
-    } else {
-        tail->in_kernel = 0;
     }
     return prepare_others(call, memory, tail);
+}
+
+/* Of the op, whose operands its kernel reads. */
+static void touch_operands(const mc_call *call) {
+    for (int k = 0; k < call->n_in; k++)
+        mc_run_touch(call, call->in[k].data);
+}
+
+void mc_tail_touch_rounded(const mc_call *call, bool rounds) {
+    mc_rounding r;
+    int n = rounds ? match_rounding(call, &r) : 0;
+    touch_operands(call);
+    mc_run_touch(call, n > 0 ? r.out->data : call->out.data);
+    if (n > 0) mc_run_touch(call, r.scale);
+    if (n > 0) mc_run_touch(call, r.zero);
+    mc_chain_touch(call, 1 + n, call->span - 1 - n);
+}
+
+/* How many steps the kernel does depends on numbers: what it touches with any number of them. */
+void mc_tail_touch(const mc_call *call) {
+    int n = 1;
+    mc_run_touch_calls(call, 0, 1);
+    mc_chain_touch(call, n, call->span - n);
+    for (; n < call->span && call[n].out.data == call->out.data; n++) {
+        mc_run_touch_calls(call, n, n + 1);
+        mc_chain_touch(call, n + 1, call->span - n - 1);
+    }
 }
 
 mk_epilogue mc_tail_end(const mc_tail *tail, int64_t row, int64_t column) {

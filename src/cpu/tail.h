@@ -27,6 +27,11 @@ mica_status mc_tail_prepare(const mc_call *call, int64_t columns, void *memory, 
 /* The same of an op whose kernel also rounds, instead of other steps. */
 mica_status mc_tail_prepare_rounding(const mc_call *call, void *memory, mc_tail *tail);
 
+/* Tell mc_run_touch what an op and the steps behind it touch: of one whose kernel rounds, or does
+ * none of them, and of one whose kernel does the first steps. */
+void mc_tail_touch_rounded(const mc_call *call, bool rounds);
+void mc_tail_touch(const mc_call *call);
+
 /* What a kernel is given for the part of the result from row and column on. */
 mk_epilogue mc_tail_end(const mc_tail *tail, int64_t row, int64_t column);
 /* Takes elements [begin, end) of the result, which are made, through the other steps. */

@@ -671,7 +671,8 @@ static mica_status too_large(void) {
 
 /* Gives a root that needs one a place beside those [*n] that live. */
 static mica_status place_root(mc_plan *p, mc_root *root, place *places, uint32_t *n) {
-    if (root->kind != MC_ROOT_TEMP || root->target || root->placed) return MICA_OK;
+    if (root->kind != MC_ROOT_TEMP || root->target || root->placed || root->untouched)
+        return MICA_OK;
     if (root->bytes > MAX_TEMP_BYTES) return too_large();
     root->placed = true;
     int64_t bytes = mc_round_up(root->bytes, ALIGN);
@@ -685,10 +686,7 @@ static mica_status place_root(mc_plan *p, mc_root *root, place *places, uint32_t
     return MICA_OK;
 }
 
-static mica_status place_temporaries(builder *b) {
-    mc_plan *p = b->plan;
-    place *places = mc_arena_alloc(&b->arena, (p->n_roots + 1) * sizeof *places);
-    if (!places) return mc_fail_nomem("a plan");
+static mica_status place_all(mc_plan *p, place *places) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n_steps; i++) {
         uint32_t live = 0;
@@ -699,9 +697,18 @@ static mica_status place_temporaries(builder *b) {
         for (uint32_t k = 0; k < step->n_out; k++)
             MC_TRY(place_root(p, &p->roots[p->values[step->out + k].root], places, &n));
     }
-    for (uint32_t i = 0; i < p->n_roots; i++)
-        if (p->roots[i].kind == MC_ROOT_TEMP && p->roots[i].target) p->roots[i].kind = MC_ROOT_OWN;
     return MICA_OK;
+}
+
+mica_status mc_plan_place(mc_plan *p) {
+    place *places = mc_alloc((p->n_roots + 1) * sizeof *places);
+    if (!places) return mc_fail_nomem("a plan");
+    p->temp_bytes = 0;
+    for (uint32_t i = 0; i < p->n_roots; i++)
+        p->roots[i].placed = false;
+    mica_status status = place_all(p, places);
+    mc_free(places);
+    return status;
 }
 
 static mica_status build(builder *b) {
@@ -711,7 +718,11 @@ static mica_status build(builder *b) {
     find_last_uses(b);
     find_inner(b->plan);
     find_in_place(b);
-    MC_TRY(place_temporaries(b));
+    for (uint32_t i = 0; i < b->plan->n_roots; i++) {
+        mc_root *root = &b->plan->roots[i];
+        if (root->kind == MC_ROOT_TEMP && root->target) root->kind = MC_ROOT_OWN;
+    }
+    MC_TRY(mc_plan_place(b->plan));
     return MC_VERIFY_PASSES ? mc_plan_verify(b->plan) : MICA_OK;
 }
 

@@ -26,6 +26,7 @@ typedef struct mc_root {
     bool target;    /* holds a value that is asked for */
     bool movable;   /* PARAM: donated: may be overwritten by the op that reads it last */
     bool placed;    /* TEMP: offset is set */
+    bool untouched; /* TEMP: no kernel reads or writes it: offset is of an address without memory */
     bool fixed;     /* PARAM: a constant of the graph */
     struct mc_storage *constant; /* PARAM: what every launch brings; NULL: that is not known */
 } mc_root;
@@ -75,6 +76,9 @@ typedef struct mc_plan {
 mica_status mc_plan_make(mica_device *device, const mc_step_ops *ops, mc_lowered *lowered,
                          mc_plan **plan);
 void mc_plan_free(mc_plan *plan); /* takes NULL */
+
+/* Places the temporaries again, but those that are untouched. errors  MICA_ENOMEM */
+mica_status mc_plan_place(mc_plan *plan);
 
 /* Checks that every value is made once, before it is read, and that what lies in the block of
  * temporaries lies alone as long as a step of it is still to run (exec/steps/plan_check.c).

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/integer.h"
 #include "base/map.h"
 #include "device/device.h"
 #include "exec/steps/prepared.h"
@@ -31,6 +32,16 @@ static size_t lay_out(mc_run *run, const mc_plan *p, char *block) {
     return used;
 }
 
+/* Addresses without memory on every system: such a root is touched by no kernel, which tell it from
+ * others. */
+#define NOWHERE (UINTPTR_MAX - (UINTPTR_MAX >> 9))
+#define MAX_NOWHERE (INT64_MAX >> 9) /* bytes */
+enum { ALIGN = 64 };
+
+static void *nowhere(int64_t offset) {
+    return (void *)(NOWHERE + (uintptr_t)offset);
+}
+
 /* What roots that never move lie in, and which may. */
 static void set_roots(mc_run *run) {
     const mc_plan *p = run->plan;
@@ -39,6 +50,8 @@ static void set_roots(mc_run *run) {
         if (root->kind == MC_ROOT_SCALAR) {
             run->scalars[root->index] = root->value;
             run->roots[i] = &run->scalars[root->index];
+        } else if (root->untouched) {
+            run->roots[i] = nowhere(root->offset);
         } else if (root->kind != MC_ROOT_TEMP) {
             run->bound[run->n_bound++] = i;
         }
@@ -451,6 +464,96 @@ mica_status mc_run_measure(mica_device *device, const mc_plan *p, mc_launch_memo
     memory->others = measured.scratch + measured.kept;
     if (p->temp_bytes > 0) memory->others += mc_memory_rounded((size_t)p->temp_bytes);
     return MICA_OK;
+}
+
+/* ---- what kernels touch ---- */
+
+static void touch(mc_run *run, uint32_t value) {
+    if (value != MC_ABSENT) run->measured->touched[run->plan->values[value].root] = true;
+}
+
+void mc_run_touch(const mc_call *call, const void *data) {
+    mc_run *run = call->run;
+    const mc_step *step = &run->plan->steps[call - run->calls];
+    for (int i = 0; i < call->span; i++, step++) {
+        for (uint32_t k = 0; k < step->n_in; k++)
+            if (call[i].in[k].data == data) touch(run, step->in[k]);
+        if (call[i].out.data == data) touch(run, step->out);
+    }
+}
+
+void mc_run_touch_calls(const mc_call *call, int from, int to) {
+    mc_run *run = call->run;
+    for (int i = from; i < to; i++) {
+        const mc_step *step = &run->plan->steps[call + i - run->calls];
+        for (uint32_t k = 0; k < step->n_in; k++)
+            touch(run, step->in[k]);
+        for (uint32_t k = 0; k < step->n_out; k++)
+            touch(run, step->out + k);
+    }
+}
+
+/* How far the values of each root reach in it, in bytes. */
+static void find_ends(const mc_plan *p, int64_t *ends) {
+    for (uint32_t i = 0; i < p->n_values; i++) {
+        const mc_value *v = &p->values[i];
+        int64_t first, bytes;
+        mc_layout_span(&v->layout, &first, &bytes);
+        int64_t end = v->offset_bytes + first + bytes;
+        if (end > ends[v->root]) ends[v->root] = end;
+    }
+}
+
+/* Gives each root that is no number an address of its own; *fits: there are enough. */
+static mica_status spread_roots(mc_run *run, bool *fits) {
+    const mc_plan *p = run->plan;
+    int64_t *ends = mc_calloc(p->n_roots + 1, sizeof *ends), at = 0;
+    if (!ends) return mc_fail_nomem("a plan");
+    find_ends(p, ends);
+    *fits = true;
+    for (uint32_t i = 0; i < p->n_roots && *fits; i++) {
+        mc_root *root = &p->roots[i];
+        if (root->kind == MC_ROOT_SCALAR) continue;
+        if (root->kind == MC_ROOT_TEMP) root->offset = at;
+        run->roots[i] = nowhere(at);
+        *fits = ends[i] < MAX_NOWHERE - at;
+        if (*fits) at += mc_round_up(ends[i], ALIGN) + ALIGN;
+    }
+    mc_free(ends);
+    bind_operands(run);
+    return MICA_OK;
+}
+
+static mica_status find_untouched(mc_run *run) {
+    const mc_plan *p = run->plan;
+    bool fits;
+    MC_TRY(spread_roots(run, &fits));
+    if (!fits) return MICA_OK;
+    for (uint32_t i = 0; i < p->n_steps; i += p->steps[i].span)
+        if (p->steps[i].span > 1)
+            p->ops->touch(&run->calls[i]);
+        else
+            mc_run_touch_calls(&run->calls[i], 0, 1);
+    for (uint32_t i = 0; i < p->n_roots; i++)
+        p->roots[i].untouched = p->roots[i].kind == MC_ROOT_TEMP && !run->measured->touched[i];
+    return MICA_OK;
+}
+
+mica_status mc_run_place(mica_device *device, mc_plan *p) {
+    if (!p->ops->touch) return MICA_OK;
+    mc_run *run = mc_run_new(device, p);
+    mc_measured measured = {.touched = mc_calloc(p->n_roots + 1, sizeof(bool))};
+    mica_status status = MICA_ENOMEM;
+    if (run && measured.touched) {
+        run->measured = &measured;
+        status = find_untouched(run);
+    } else {
+        (void)mc_fail_nomem("a plan");
+    }
+    mc_run_free(run);
+    mc_free(measured.touched);
+    if (status == MICA_OK) status = mc_plan_place(p);
+    return MC_VERIFY_PASSES && status == MICA_OK ? mc_plan_verify(p) : status;
 }
 
 /* ---- constants ---- */

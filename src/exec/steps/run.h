@@ -21,6 +21,7 @@ typedef struct mc_measured {
     uint64_t kept;
     uint64_t keys[MC_MAX_KEPT]; /* hashes, of what was kept */
     int n_keys;
+    bool *touched; /* [n_roots] by kernels; NULL: that is not asked */
 } mc_measured;
 
 struct mc_run {
@@ -60,6 +61,9 @@ void mc_run_forget(mica_device *device, mc_plan *plan);
 
 /* What runs of the plan take of the device's memory. errors  MICA_ENOMEM */
 mica_status mc_run_measure(mica_device *device, const mc_plan *plan, mc_launch_memory *memory);
+
+/* Finds the temporaries that no kernel touches, and places the others again. errors  MICA_ENOMEM */
+mica_status mc_run_place(mica_device *device, mc_plan *plan);
 
 /* Runs the plan once, as mc_backend.launch says. */
 mica_status mc_run_launch(mc_run *run, mc_binding *args, const uint64_t *scalars,

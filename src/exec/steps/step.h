@@ -103,6 +103,12 @@ void *mc_run_scratch(mc_run *run, size_t bytes);
  * any, and returns where it did not need to ask. Its status does not matter. */
 bool mc_run_is_measured(const mc_run *run);
 
+/* Notes that the kernel of a span, whose first call is given, reads or writes the operands and
+ * results that lie there (mc_step_ops.touch). */
+void mc_run_touch(const mc_call *call, const void *data);
+/* The same of all operands and results of calls [from, to) of the span. */
+void mc_run_touch_calls(const mc_call *call, int from, int to);
+
 /* Memory that stays until the run ends, for what several steps need alike: found again under the
  * same key, which is copied. *found: it was there, filled by an earlier step. NULL: there is no
  * more room for such things; use scratch. Aligned as scratch. */
@@ -154,6 +160,12 @@ typedef struct mc_step_ops {
     /* Whether the op's kernel calls mc_run_scratch or mc_run_keep, as `chain` is taken to. NULL:
      * no op's does. */
     bool (*takes_memory)(const void *state, mc_op op);
+
+    /* Tells mc_run_touch which operands and results of calls [0, span), that run together, their
+     * kernel reads or writes. Results that no kernel touches get an address, but no memory. All
+     * have addresses here, which are the same as those of a launch as far as one lies in another,
+     * and no data but numbers. NULL: kernels touch all. */
+    void (*touch)(const mc_call *call);
 
     /* Which calls the op's kernel takes at once: calls [0, joint), MC_MAX_JOINT at most, none of
      * which reads what another of them writes. Not asked of ops of several results. NULL: no op's

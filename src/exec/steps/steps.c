@@ -43,7 +43,8 @@ mica_status mc_steps_compile(mica_device *device, const mc_step_ops *ops, mc_low
     *executable = NULL;
     MC_TRY(mc_plan_make(device, ops, lowered, &plan));
     step_executable *x = mc_calloc(1, sizeof *x);
-    mica_status status = x ? fill(x, device, plan) : mc_fail_nomem("an executable");
+    mica_status status = x ? mc_run_place(device, plan) : mc_fail_nomem("an executable");
+    if (status == MICA_OK) status = fill(x, device, plan);
     if (status == MICA_OK) {
         status = mc_run_prepare(device, plan);
         *executable = &x->base;

@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "exec/lower.h"
 #include "exec/steps/run.h"
+#include "op/integer.h"
 #include "op/matmul.h"
 #include "op/quant.h"
 #include "support/support.h"
@@ -462,6 +463,54 @@ static void scalars_lie_in_one_block(void **state) {
     f->device->backend = &mc_backend_cpu;
 }
 
+/* Bytes of floats and back, as networks quantised to 8 bits have them. */
+static mica_array rounded(const fixture *f, mica_array x) {
+    mica_array q = mica_round(f->s, mica_divide(f->s, x, mica_f32(f->s, 0.03f)));
+    return mica_astype(f->s, mica_add(f->s, q, mica_f32(f->s, 99)), MICA_U8);
+}
+
+static mica_array floats_of(const fixture *f, mica_array q) {
+    mica_array x = mica_subtract(f->s, mica_astype(f->s, q, MICA_F32), mica_f32(f->s, 99));
+    return mica_multiply(f->s, x, mica_f32(f->s, 0.03f));
+}
+
+/* The bytes of temporaries that kernels of xs write, where what stays in registers has no memory. */
+static int64_t temporaries_of(const fixture *f, const mica_array *xs, size_t n) {
+    mc_plan *plan = plan_of(f, xs, n);
+    int64_t before = plan->temp_bytes;
+    assert_int_equal(mc_run_place(f->device, plan), MICA_OK);
+    assert_int_equal(mc_plan_verify(plan), MICA_OK);
+    int64_t bytes = plan->temp_bytes;
+    assert_true(bytes <= before);
+    mc_plan_free(plan);
+    return bytes;
+}
+
+/* A product that rounds, tables, loops: floats between bytes are nowhere, and bytes once. But what
+ * somebody else reads is. */
+static void what_no_kernel_touches_has_no_memory(void **state) {
+    const fixture *f = *state;
+    mica_scope *s = f->s;
+    enum { N = 16 * 16 * 32 };
+    const int64_t shape[] = {1, 16, 16, 32};
+    mica_array bytes = mica_contiguous(s, mica_zeros(s, shape, 4, MICA_U8));
+    mica_array w = mica_contiguous(s, mica_ones(s, (int64_t[]){32, 3, 3, 32}, 4, MICA_I8));
+    assert_int_equal(mica_eval_n(s, (mica_array[]){bytes, w}, 2), MICA_OK);
+    const mica_conv_options conv = {.padding_lo = {1, 1}, .padding_hi = {1, 1}};
+    const mc_integer_rest rest = {.scale = mica_f32(s, 0.01f)};
+    mica_array x = mc_integer_conv(s, bytes, w, &conv, &rest), q = rounded(f, x);
+    assert_int_equal(temporaries_of(f, &q, 1), 0);
+    mica_array table = rounded(f, mica_silu(s, floats_of(f, q)));
+    assert_int_equal(temporaries_of(f, &table, 1), N);
+    const mica_array both[] = {table, x};
+    assert_int_equal(temporaries_of(f, both, 2), 0); /* x is a result, which one loop reads */
+    mica_array sum = rounded(f, mica_add(s, floats_of(f, q), floats_of(f, bytes)));
+    assert_int_equal(temporaries_of(f, &sum, 1), N + 4 * N); /* a loop keeps one array */
+    mica_array turned = mica_transpose(s, mica_silu(s, floats_of(f, q)), NULL);
+    turned = mica_softmax(s, mica_contiguous(s, turned), 0); /* reads what a loop makes */
+    assert_true(temporaries_of(f, &turned, 1) >= 4 * N);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_DEVICE(matmuls_of_one_x_run_together),
@@ -486,6 +535,7 @@ int main(void) {
         WITH_DEVICE(a_backend_without_joint_kernels_runs_steps_alone),
         WITH_DEVICE(results_have_places_of_their_own),
         WITH_DEVICE(scalars_lie_in_one_block),
+        WITH_DEVICE(what_no_kernel_touches_has_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
