@@ -1,5 +1,6 @@
 /* Storages of a device. */
 #include "device/device.h"
+#include "device/mapped.h"
 
 #include <string.h>
 
@@ -33,6 +34,7 @@ typedef struct adopted {
     mc_storage *copy;   /* on the device; NULL: that reads the host's memory */
     void (*release)(void *owner);
     void *owner;
+    const mc_filemap *file; /* whose bytes it is; NULL: that is not said */
 } adopted;
 
 /* Waits for launches that may read memory of the host where it is: copies come after them. */
@@ -102,6 +104,16 @@ mica_status mc_storage_adopt(mica_device *device, const void *host, size_t bytes
     mc_device_retain(device);
     *storage = &a->storage;
     return MICA_OK;
+}
+
+void mc_storage_set_file(mc_storage *storage, const mc_filemap *file) {
+    if (storage->release == release_adopted && storage->address == storage->host)
+        ((adopted *)(void *)storage)->file = file;
+}
+
+void mc_storage_leave_memory(const mc_storage *storage, const void *address, size_t bytes) {
+    const adopted *a = (const adopted *)(const void *)storage;
+    if (storage->release == release_adopted && a->file) mc_filemap_release(a->file, address, bytes);
 }
 
 /* ---- copies ---- */

@@ -5,15 +5,19 @@
 #include "base/options.h"
 #include "base/save.h"
 #include "device/device.h"
+#include "device/mapped.h"
 #include "exec/bind.h"
 #include "exec/program.h"
 #include "graph/file.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 typedef mica_program_file_options options;
+
+enum { FILE_FROM = 64 << 10 }; /* bytes of constants that stay in their file */
 
 /* ---- names ---- */
 
@@ -138,10 +142,23 @@ static mica_status check_values(mica_device *device, const options *o) {
     return MICA_OK;
 }
 
+/* A file that constants may lie in. */
+typedef struct mapped_file {
+    mc_filemap map;
+    atomic_uint count;
+} mapped_file;
+
+static void release_file(void *owner) {
+    mapped_file *file = owner;
+    if (atomic_fetch_sub_explicit(&file->count, 1u, memory_order_acq_rel) != 1u) return;
+    mc_filemap_close(&file->map);
+    mc_free(file);
+}
+
 /* Where constants come from. */
 typedef struct source {
     const options *options;
-    const mc_filemap *map; /* NULL: the program is in the caller's memory */
+    mapped_file *file; /* NULL: the program is in the caller's memory */
 } source;
 
 static mica_array find_constant(void *context, mica_scope *into, const char *name,
@@ -163,12 +180,27 @@ static mica_array find_constant(void *context, mica_scope *into, const char *nam
     return mc_copy_leaf(into, node);
 }
 
+/* Weights of bytes stay in the file: products put them in an order of their own when a program is
+ * compiled, and the file's pages need not be in memory then. Others are read as they lie, which is
+ * faster in memory of large pages. */
+static bool stays_in_file(const mapped_file *file, const mc_layout *l) {
+    return file && !file->map.in_memory && (l->dtype == MICA_I8 || l->dtype == MICA_U8) &&
+           mc_layout_bytes(l) >= FILE_FROM;
+}
+
 /* What was copied leaves memory, so that it is not there twice. */
-static mica_array copy_constant(void *context, mica_scope *into, const mc_layout *l,
-                                const void *data) {
+static mica_array find_inside(void *context, mica_scope *into, const mc_layout *l,
+                              const void *data) {
     const source *from = context;
-    mica_array x = mica_from_data(into, data, l->dtype, l->shape, l->ndim);
-    if (from->map) mc_filemap_release(from->map, data, (size_t)mc_layout_bytes(l));
+    mica_array x;
+    if (stays_in_file(from->file, l)) {
+        atomic_fetch_add_explicit(&from->file->count, 1u, memory_order_relaxed);
+        x = mica_from_host(into, data, l->dtype, l->shape, l->ndim, release_file, from->file);
+        if (mica_valid(x)) mc_storage_set_file(mc_node_of(x)->storage, &from->file->map);
+    } else {
+        x = mica_from_data(into, data, l->dtype, l->shape, l->ndim);
+    }
+    if (from->file) mc_filemap_release(&from->file->map, data, (size_t)mc_layout_bytes(l));
     return x;
 }
 
@@ -200,8 +232,7 @@ static mica_status decode(mica_device *device, const void *data, size_t bytes, c
     mc_arena arena = {0};
     mc_graph_ports ports;
     mica_scope *s = NULL;
-    const mc_graph_loader loader = {
-        .named = find_constant, .inside = copy_constant, .context = from};
+    const mc_graph_loader loader = {.named = find_constant, .inside = find_inside, .context = from};
     mica_status status = check_constants(o);
     if (status == MICA_OK) status = check_values(device, o);
     if (status == MICA_OK) status = mica_scope_open(device, &s);
@@ -230,14 +261,17 @@ mica_status mica_program_decode(mica_device *device, const void *data, size_t by
 mica_status mica_program_load(mica_device *device, const char *path, const options *given,
                               mica_program **program) {
     options o;
-    mc_filemap map = {0};
     if (!program) return mc_fail(MICA_EINVAL, "program_load: program is NULL");
     *program = NULL;
     if (!device || !path) return mc_fail(MICA_EINVAL, "program_load: NULL");
     MC_TRY(MC_OPTIONS_COPY(mica_program_file_options, n_constants, &o, given));
-    MC_TRY(mc_filemap_open(path, MC_FILE_PROGRAM, &map));
-    source from = {.options = &o, .map = &map};
-    mica_status status = decode(device, map.data, map.size, path, &from, program);
-    mc_filemap_close(&map);
+    mapped_file *file = mc_calloc(1, sizeof *file);
+    if (!file) return mc_fail_nomem("a program");
+    atomic_init(&file->count, 1u);
+    source from = {.options = &o, .file = file};
+    mica_status status = mc_filemap_open(path, MC_FILE_PROGRAM, &file->map);
+    if (status == MICA_OK)
+        status = decode(device, file->map.data, file->map.size, path, &from, program);
+    release_file(file);
     return status;
 }

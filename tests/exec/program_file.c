@@ -10,8 +10,10 @@
 #include "exec/expect.h"
 #include "graph/graph.h"
 #include "graph/graphs.h"
+#include "op/integer.h"
 
 enum { MAX_VALUE_BYTES = 1 << 16, HASHED = 32, MUTATIONS = 2000 };
+enum { ROWS = 40, COLUMNS = 200, TERMS = 400 }; /* of a product */
 
 static mica_device *device;
 static char *dir, *path;
@@ -493,6 +495,60 @@ static void test_every_failing_allocation_is_a_status(void **state) {
     test_graph_close(&g);
 }
 
+/* Rows of bytes by weights of bytes, and weights as they lie. */
+static mica_program *build_product(const uint8_t *x, const int8_t *w) {
+    mica_scope *s;
+    mica_program *p;
+    must(mica_scope_open(device, &s));
+    mica_array weights = mica_from_data(s, w, MICA_I8, (int64_t[]){COLUMNS, TERMS}, 2);
+    mica_array rows = mica_from_data(s, x, MICA_U8, (int64_t[]){ROWS, TERMS}, 2);
+    const mica_array ys[] = {mc_integer_matmul(s, rows, weights, NULL), mica_flip(s, weights, 1)};
+    must(mica_program_build(s, NULL, 0, ys, 2, NULL, &p));
+    mica_scope_close(&s);
+    return p;
+}
+
+/* They are read from there again, also behind what products make of them. */
+static void test_weights_of_bytes_stay_in_the_file(void **state) {
+    (void)state;
+    static uint8_t x[ROWS * TERMS];
+    static int8_t w[COLUMNS * TERMS], flipped[COLUMNS * TERMS];
+    static int32_t sums[ROWS * COLUMNS];
+    for (int i = 0; i < ROWS * TERMS; i++)
+        x[i] = (uint8_t)(i * 7);
+    for (int i = 0; i < COLUMNS * TERMS; i++)
+        w[i] = (int8_t)(i * 11 % 251 - 125);
+    mica_program *p = build_product(x, w);
+    must(mica_program_save(p, path, NULL));
+    mica_program_close(&p);
+    const uint64_t before = mica_device_active_bytes(device);
+    must(mica_program_load(device, path, NULL, &p));
+    if (!test_device_is_other())
+        assert_true(mica_device_active_bytes(device) - before < COLUMNS * TERMS);
+    for (mica_mode mode = MICA_MODE_EAGER; mode <= MICA_MODE_COMPILED; mode++) {
+        mica_executable *exe;
+        mica_scope *s;
+        mica_array ys[2];
+        must(mica_executable_open(p, &(mica_executable_options){.mode = mode}, &exe));
+        must(mica_scope_open(device, &s));
+        must(mica_executable_run(exe, NULL, 0, s, ys));
+        must(mica_read(ys[0], sums, sizeof sums));
+        must(mica_read(ys[1], flipped, sizeof flipped));
+        for (int r = 0; r < ROWS; r++)
+            for (int c = 0; c < COLUMNS; c++) {
+                int32_t sum = 0;
+                for (int k = 0; k < TERMS; k++)
+                    sum += x[r * TERMS + k] * w[c * TERMS + k];
+                assert_int_equal(sums[r * COLUMNS + c], sum);
+            }
+        for (int i = 0; i < COLUMNS * TERMS; i++)
+            assert_int_equal(flipped[i], w[i / TERMS * TERMS + TERMS - 1 - i % TERMS]);
+        mica_scope_close(&s);
+        mica_executable_close(&exe);
+    }
+    mica_program_close(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_op_computes_the_same_bits),
@@ -507,6 +563,7 @@ int main(void) {
         cmocka_unit_test(test_a_file_with_a_name_twice),
         cmocka_unit_test(test_bytes_that_were_changed),
         cmocka_unit_test(test_every_failing_allocation_is_a_status),
+        cmocka_unit_test(test_weights_of_bytes_stay_in_the_file),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "device/device.h"
+#include "device/mapped.h"
 
 struct mc_prepared {
     mc_prepared *next;
@@ -55,6 +56,7 @@ static mica_status make(mica_device *device, const mc_step_ops *ops, const mc_ca
     ops->prepare(call, want, scratch->address, p->made->address);
     mc_storage_release(scratch);
     p->from = mc_storage_retain(from);
+    mc_storage_leave_memory(from, x->data, (size_t)mc_layout_bytes(x->layout));
     device->prepared = p;
     return MICA_OK;
 }
