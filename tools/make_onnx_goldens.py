@@ -742,12 +742,17 @@ def sampling():
              spatial_scale=0.5),
         node("RoiAlign", "x rois which", "max", output_height=3, output_width=2, sampling_ratio=1,
              mode="max", coordinate_transformation_mode="output_half_pixel"),
+        node("RoiAlign", "x rois which", "largest", output_height=3, output_width=2, mode="max",
+             spatial_scale=1.5),
+        node("RoiAlign", "x rois which", "edges", output_height=1, output_width=2, mode="max",
+             coordinate_transformation_mode="output_half_pixel"),
         node("AffineGrid", "theta size", "points"), node("GridSample", "x points", "moved"),
         node("AffineGrid", "theta3 size3", "points3", align_corners=1),
         node("DeformConv", "x4 w offsets b mask", "d", pads=[1, 1, 1, 1], strides=[2, 1], group=2,
              offset_group=2)]
     outputs += [value("deep", F, 1, 2, 2, 3, 2), value("avg", F, 4, 2, 2, 3),
-                value("max", F, 4, 2, 3, 2), value("moved", F, 2, 2, 4, 3),
+                value("max", F, 4, 2, 3, 2), value("largest", F, 4, 2, 3, 2),
+                value("edges", F, 4, 2, 1, 2), value("moved", F, 2, 2, 4, 3),
                 value("points3", F, 1, 2, 3, 2, 3), value("d", F, 1, 6, 3, 4)]
     init = weights(which=np.array([0, 1, 1, 0]), size=np.array([2, 2, 4, 3]),
                    size3=np.array([1, 2, 2, 3, 2]), w=normal(6, 2, 3, 3), b=normal(6),
@@ -1004,7 +1009,7 @@ def make(name, parts):
     opset, listed = (*rest, 18, [])[0], rest[1] if len(rest) > 1 else []
     graph = helper.make_graph(nodes, name, inputs, outputs, init)
     domains = [helper.make_opsetid("", opset)]
-    if name in ("microsoft", "published", "any_size"):
+    if name in ("microsoft", "published", "any_size", "moved"):
         domains.append(helper.make_opsetid("com.microsoft", 1))
     if name in ("trees", "linear_models"):
         domains.append(helper.make_opsetid("ai.onnx.ml", 3))
@@ -1012,7 +1017,7 @@ def make(name, parts):
         domains.append(helper.make_opsetid("own", 1))
     model = helper.make_model(graph, opset_imports=domains, ir_version=8 if opset < 21 else 11,
                               functions=listed)
-    unchecked = ("old", "counted", "microsoft", "published", "any_size")
+    unchecked = ("old", "counted", "microsoft", "published", "any_size", "moved")
     if name not in unchecked:  # out of order; others' operators
         onnx.checker.check_model(model)
     sets = feeds if isinstance(feeds, list) else [feeds]
@@ -1382,7 +1387,7 @@ def packed():
 
 def moved():
     """What only moves elements, between DequantizeLinear and QuantizeLinear of one scale, which
-    gives the integers back, and of others, which do not: 9 roundings are left."""
+    gives the integers back, and of others, which do not: 11 roundings are left."""
     own = np.random.default_rng(57)
     nodes, outputs = [], []
     moves = [("Reshape", "v4", {}), ("Transpose", "", dict(perm=[0, 2, 3, 1])),
@@ -1390,9 +1395,12 @@ def moved():
              ("Gather", "v1", dict(axis=1)), ("Unsqueeze", "v1", {}), ("Tile", "twice", {}),
              ("MaxPool", "", dict(kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])),
              ("DepthToSpace", "", dict(blocksize=2)), ("SpaceToDepth", "", dict(blocksize=2)),
-             ("Identity", "", {}), ("Concat", "", dict(axis=1)), ("Split", "", dict(axis=2))]
+             ("Identity", "", {}), ("Concat", "", dict(axis=1)), ("Split", "", dict(axis=2)),
+             ("Pad", "pads", {}), ("Resize", "none sizes", dict(mode="nearest"))]
     init = weights(v1=np.array([1]), v3=np.array([3]), v4=np.array([2, 2, -1]),
                    wide=np.array([2, 1, 1, 1, 1]), twice=np.array([1, 1, 2, 1]),
+                   pads=np.array([0, 1, 0, 2, 0, 0, 1, 1]), none=np.zeros(0, "f4"),
+                   sizes=np.array([1, 1, 2, 1.5], "f4"),
                    s=np.float32(0.0173), other=np.float32(0.031), us=np.uint8(117),
                    ss=np.int8(-9))
     for zero, kind in (("us", TensorProto.UINT8), ("ss", TensorProto.INT8)):
@@ -1413,9 +1421,13 @@ def moved():
         # another scale in a Concat, and behind a move
         nodes += [node("Concat", f"{zero}_x {zero}_z", f"{zero}_c", axis=1),
                   node("QuantizeLinear", f"{zero}_c s {zero}", f"{zero}_mixed"),
+                  ms("QLinearConcat", f"s {zero} {zero}_q s {zero} {zero}_r other {zero}",
+                     f"{zero}_joined", axis=2),
+                  node("Pad", f"{zero}_x pads", f"{zero}_back", mode="reflect"),
+                  node("QuantizeLinear", f"{zero}_back s {zero}", f"{zero}_reflected"),
                   node("QuantizeLinear", f"{zero}_Transpose_y other {zero}", f"{zero}_rescaled")]
-        outputs += [value(f"{zero}_mixed", kind, *[None] * 4),
-                    value(f"{zero}_rescaled", kind, *[None] * 4)]
+        outputs += [value(f"{zero}_{name}", kind, *[None] * 4)
+                    for name in ("mixed", "rescaled", "joined", "reflected")]
         # windows that hold padding alone, whose largest element is no multiple of a scale
         nodes += [node("MaxPool", f"{zero}_x", f"{zero}_far", kernel_shape=[2, 2],
                        dilations=[7, 9], pads=[1, 1, 1, 1]),

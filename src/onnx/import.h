@@ -59,6 +59,9 @@ typedef struct mc_onnx_steps {
     int bits;           /* that q has in the file: 8, 4 or 2 */
 } mc_onnx_steps;
 
+/* What a value joins along an axis. */
+typedef struct mc_onnx_joined mc_onnx_joined;
+
 /* A product of integers, which takes a scale and a bias that follow it (op_integer.c). */
 typedef struct mc_onnx_product mc_onnx_product;
 
@@ -81,11 +84,18 @@ typedef struct mc_onnx_value {
     const mc_onnx_small *small;     /* the file's type where mica has no dtype for it; or NULL */
     const mc_onnx_conv *conv;
     const mc_onnx_steps *steps;
+    const mc_onnx_joined *joined;
     const mc_onnx_product *product;
     mc_onnx_form *form;               /* of a known value with a name; else NULL */
     const mc_onnx_sequence *sequence; /* what it is, and no array; or NULL */
     bool missing;                     /* it comes from a node that mica lacks something for */
 } mc_onnx_value;
+
+struct mc_onnx_joined {
+    size_t n;
+    const mc_onnx_value *parts; /* [n] */
+    int axis;
+};
 
 struct mc_onnx_sequence {
     size_t n;
@@ -461,6 +471,15 @@ bool mc_onnx_has_steps(const mc_onnx_import *import, const mc_onnx_steps *steps,
 /* Builds a node that moves elements with the integers that its operands were dequantised from.
  * *done: it has its results, which are dequantised, too. */
 mica_status mc_onnx_move_steps(mc_onnx_node *n, mc_onnx_build build, bool *done);
+/* Says that the first result is xs joined along an axis of theirs, which are of the layout `last`;
+ * what quantises it then quantises these. */
+mica_status mc_onnx_keep_parts(mc_onnx_node *n, const mica_array *xs, size_t count, int axis,
+                               bool last);
+/* operands joined along an axis */
+mica_status mc_onnx_join(mc_onnx_node *n, int axis);
+/* A node that quantises, by operand 1, what joins values with steps: the result joins integers. */
+mica_status mc_onnx_quantise_joined(mc_onnx_node *n, const mc_onnx_joined *joined, mica_array zero,
+                                    mica_dtype dtype);
 
 /* clamp(round(x / scale) + zero) as a dtype of 16 bits or fewer; x f32, scale and zero f32 or none.
  * (x - zero) scale, f32. */

@@ -90,7 +90,30 @@ mica_status mc_onnx_qlinear_global_average_pool(mc_onnx_node *n) {
     return unary(n, mc_onnx_global_average_pool);
 }
 
-/* The result's scale and zero point, then operands with theirs. */
+/* Operand i, whose scale and zero point follow, by the steps that operands 0 and 1 are. */
+static mica_status integers_of(mc_onnx_node *n, size_t i, mc_onnx_value *v) {
+    const mc_onnx_value *y = n->in;
+    mica_dtype dtype = mc_onnx_has(n, 1) ? mica_array_dtype(mc_onnx_x(n, 1)) : MICA_U8;
+    bool known = n->in[i + 1].known && (!mc_onnx_has(n, i + 2) || n->in[i + 2].known) &&
+                 y[0].known && (!mc_onnx_has(n, 1) || y[1].known);
+    mc_onnx_value x = floats_of(n, i);
+    const mc_onnx_steps t = {.q = n->in[i].x,
+                             .scale = n->in[i + 1].x,
+                             .zero = mc_onnx_x(n, i + 2),
+                             .axis = -1,
+                             .bits = 8};
+    if (dtype != MICA_U8 && dtype != MICA_I8) return mc_onnx_refuse("quantising to this dtype");
+    if (known && mc_onnx_has_steps(n->import, &t, y[0].x, mc_onnx_x(n, 1), dtype)) {
+        *v = (mc_onnx_value){.x = n->in[i].x, .last = n->in[i].last};
+        return MICA_OK;
+    }
+    mica_array by = number_of(n, 0), zero = number_of(n, 1);
+    *v = (mc_onnx_value){.x = mc_onnx_quantised(n, x.x, by, zero, dtype)};
+    if (x.last.scope) v->last = mc_onnx_quantised(n, x.last, by, zero, dtype);
+    return MICA_OK;
+}
+
+/* The result's scale and zero point, then operands with theirs: of other steps alone floats. */
 mica_status mc_onnx_qlinear_concat(mc_onnx_node *n) {
     mc_onnx_value in[MAX_OPERANDS];
     size_t count = (n->n_in - 2) / 3;
@@ -98,9 +121,12 @@ mica_status mc_onnx_qlinear_concat(mc_onnx_node *n) {
     for (size_t i = 0; i < count; i++) {
         if (!mc_onnx_has(n, 3 * i + 2) || !mc_onnx_has(n, 3 * i + 3))
             return mc_fail(MICA_EFORMAT, "an operand is absent");
-        in[i] = floats_of(n, 3 * i + 2);
+        MC_TRY(integers_of(n, 3 * i + 2, &in[i]));
     }
-    return through(n, mc_onnx_concat, in, count, 0);
+    mc_onnx_node inner = *n;
+    inner.in = in;
+    inner.n_in = count;
+    return mc_onnx_concat(&inner);
 }
 
 /* condition; operands with their scales and zero points */

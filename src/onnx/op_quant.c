@@ -143,6 +143,9 @@ mica_status mc_onnx_quantize(mc_onnx_node *n) {
         const mc_onnx_steps *t = n->in[0].steps;
         return t->last.scope ? mc_onnx_give_last(n, 0, t->last) : mc_onnx_give(n, 0, t->q);
     }
+    if (!small && n->in[0].joined && is_whole(n) && n->in[1].known &&
+        (!zero.scope || n->in[2].known))
+        return mc_onnx_quantise_joined(n, n->in[0].joined, zero, dtype);
     MC_TRY(spread(n, n->in[1].x, x, &scale));
     if (zero.scope && small) zero = mc_onnx_small_decode(n->s, small, zero);
     if (zero.scope) MC_TRY(spread(n, zero, x, &zero));

@@ -19,6 +19,7 @@
 typedef struct axis {
     int64_t length, out;
     double scale, begin, end; /* begin, end: of the region of interest */
+    int64_t first, count;     /* elements of the result that are made at a time */
 } axis;
 
 typedef struct resize {
@@ -127,7 +128,7 @@ static int taps_of(const resize *r, const axis *a) {
 }
 
 /* The weights of the elements that one of the result comes from, and their numbers: one set of
- * each of `taps`, which are `out` apart. */
+ * each of `taps`, which are `count` apart. */
 static void fill_taps(const resize *r, const axis *a, double at, int taps, int64_t *from,
                       float *w) {
     double sum = 0, weight[4];
@@ -137,17 +138,17 @@ static void fill_taps(const resize *r, const axis *a, double at, int taps, int64
         bool left_out = r->exclude && (k < 0 || k >= a->length);
         weight[t] = left_out ? 0 : weight_of(r, (double)k - at);
         sum += weight[t];
-        from[t * a->out] = mc_max(0, mc_min(k, a->length - 1));
+        from[t * a->count] = mc_max(0, mc_min(k, a->length - 1));
     }
     for (int t = 0; t < taps; t++)
-        w[t * a->out] = (float)(sum != 0 ? weight[t] / sum : weight[t]);
+        w[t * a->count] = (float)(sum != 0 ? weight[t] / sum : weight[t]);
 }
 
 /* x with axis k resized, as a sum of few elements along it, each times its weight. */
 static mica_status sum_few(mc_onnx_node *n, const resize *r, const axis *a, int k, int taps,
                            mica_array x, mica_array *y) {
     if (a->out > MAX_WEIGHTS / taps) return mc_onnx_refuse("images of this size");
-    size_t count = (size_t)(a->out * taps);
+    size_t count = (size_t)(a->count * taps);
     MC_TRY(mc_onnx_charge(n->import, count * (sizeof(int64_t) + sizeof(float))));
     int64_t *from = mc_calloc(count + 1, sizeof *from);
     float *w = mc_calloc(count + 1, sizeof *w);
@@ -156,13 +157,13 @@ static mica_status sum_few(mc_onnx_node *n, const resize *r, const axis *a, int 
         mc_free(w);
         return mc_fail_nomem("a resize");
     }
-    for (int64_t i = 0; i < a->out; i++) {
-        double at = place_of(r, a, i);
+    for (int64_t i = 0; i < a->count; i++) {
+        double at = place_of(r, a, a->first + i);
         if (!is_outside(r, a, at) && fabs(at) < 1e15) fill_taps(r, a, at, taps, from + i, w + i);
     }
     for (int t = 0; t < taps; t++) {
-        mica_array index = mica_from_data(n->s, from + t * a->out, MICA_I64, &a->out, 1);
-        mica_array weight = mica_from_data(n->s, w + t * a->out, MICA_F32, &a->out, 1);
+        mica_array index = mica_from_data(n->s, from + t * a->count, MICA_I64, &a->count, 1);
+        mica_array weight = mica_from_data(n->s, w + t * a->count, MICA_F32, &a->count, 1);
         weight = mc_onnx_along(n->s, weight, k, mica_array_ndim(x));
         mica_array part = mica_multiply(n->s, mica_take(n->s, x, index, k), weight);
         *y = t == 0 ? part : mica_add(n->s, *y, part);
@@ -418,6 +419,55 @@ static mica_status read_axes(const mc_onnx_node *n, const resize *r, axis *axes,
     return by_size ? set_sizes(n, axes, count) : MICA_OK;
 }
 
+/* ---- results in parts ---- */
+
+enum { MAX_PARTS = 16, PART_BYTES = 2 << 20 }; /* of f32 */
+
+static mica_status resize_axes(mc_onnx_node *n, const resize *r, const axis *axes, const int *which,
+                               int count, mica_array *x) {
+    for (int i = 0; i < count; i++)
+        MC_TRY(resize_axis(n, r, &axes[i], which[i], x));
+    return MICA_OK;
+}
+
+/* How many parts the result is made in: one, unless it is of bytes, or of what was dequantised and
+ * will be quantised, and sums of few elements, which are floats, are large. */
+static int64_t count_parts(const mc_onnx_node *n, const resize *r, const axis *axes, int count,
+                           mica_array x) {
+    bool small = mica_dtype_bytes(mica_array_dtype(x)) == 1 || n->in[0].steps;
+    double bytes = sizeof(float);
+    if (!small || count == 0 || mc_str_is(r->mode, "nearest")) return 1;
+    for (int k = 0; k < mica_array_ndim(x); k++) {
+        if (mc_dim_has_symbols(mica_array_dim(x, k))) return 1;
+        bytes *= (double)mica_array_dim(x, k);
+    }
+    for (int i = 0; i < count; i++) {
+        if (mc_dim_has_symbols(axes[i].out) || taps_of(r, &axes[i]) == 0) return 1;
+        bytes *= (double)axes[i].out / (double)mc_max(axes[i].length, 1);
+    }
+    return mc_min(mc_min((int64_t)fmin(bytes / PART_BYTES, MAX_PARTS), axes[0].out), MAX_PARTS);
+}
+
+static mica_status give_resized(mc_onnx_node *n, const resize *r, axis *axes, const int *which,
+                                int count) {
+    bool last = n->in[0].last.scope;
+    mica_array x = last ? n->in[0].last : n->in[0].x, parts[MAX_PARTS];
+    int64_t n_parts = count_parts(n, r, axes, count, x), out = count > 0 ? axes[0].out : 0;
+    if (n_parts <= 1) {
+        MC_TRY(resize_axes(n, r, axes, which, count, &x));
+        return last ? mc_onnx_give_last(n, 0, x) : mc_onnx_give(n, 0, x);
+    }
+    for (int64_t i = 0; i < n_parts; i++) {
+        axes[0].first = out * i / n_parts;
+        axes[0].count = out * (i + 1) / n_parts - axes[0].first;
+        parts[i] = x;
+        MC_TRY(resize_axes(n, r, axes, which, count, &parts[i]));
+    }
+    mica_array y = mica_concatenate(n->s, parts, (int)n_parts, which[0]);
+    MC_TRY(last ? mc_onnx_give_last(n, 0, y) : mc_onnx_give(n, 0, y));
+    return mc_onnx_keep_parts(n, parts, (size_t)n_parts, which[0], last);
+}
+
 static mica_status resize_by(mc_onnx_node *n, const resize *r) {
     int64_t list[MICA_MAX_NDIM];
     int which[MICA_MAX_NDIM], count, ndim = mica_array_ndim(n->in[0].x);
@@ -437,15 +487,17 @@ static mica_status resize_by(mc_onnx_node *n, const resize *r) {
         which[i] = (int)(list[i] < 0 ? list[i] + ndim : list[i]);
     }
     MC_TRY(read_axes(n, r, axes, which, count));
-    mica_array x = n->in[0].last.scope ? n->in[0].last : n->in[0].x;
-    for (int i = 0; i < count; i++) {
+    int n_axes = 0;
+    for (int i = 0; i < count; i++) { /* those that change */
         int k = which[i];
         if (n->in[0].last.scope) k = k == 1 ? ndim - 1 : k > 1 ? k - 1 : k;
         bool whole = axes[i].begin == 0 && axes[i].end == 1;
-        bool same = axes[i].out == axes[i].length && axes[i].scale == 1 && whole;
-        if (!same) MC_TRY(resize_axis(n, r, &axes[i], k, &x));
+        if (axes[i].out == axes[i].length && axes[i].scale == 1 && whole) continue;
+        axes[i].count = axes[i].out;
+        which[n_axes] = k;
+        axes[n_axes++] = axes[i];
     }
-    return n->in[0].last.scope ? mc_onnx_give_last(n, 0, x) : mc_onnx_give(n, 0, x);
+    return give_resized(n, r, axes, which, n_axes);
 }
 
 /* Scales alone, and places counted from the first element on. */

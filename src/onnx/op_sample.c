@@ -7,6 +7,7 @@
 #include "base/integer.h"
 #include "graph/dim.h"
 
+#include <mica/control.h>
 #include <mica/ops.h>
 
 #include <math.h>
@@ -281,38 +282,60 @@ static mica_array places_of(mc_onnx_node *n, int64_t length, mica_array lo, mica
     return mica_where(s, none, mc_onnx_f32(n, -2), at);
 }
 
-/* How much of each element of an axis the parts of regions read, where a part has as many samples
- * as elements, rounded up: [R, out, length], from lo and hi [R, 1]. Samples are up to one element
- * and at least half of one apart, or one in a part, so that six are all that lie next to one. */
-static mica_array shares_of(mc_onnx_node *n, int64_t length, mica_array lo, mica_array hi,
-                            int64_t out, bool half) {
+/* The samples of the parts of regions along an axis, where a part has as many as it has elements,
+ * rounded up. They are up to one element and at least half of one apart, or one in a part. */
+typedef struct samples {
+    mica_array many, begin,
+        each;              /* [R, 1, 1], [R, out, 1], [R, 1, 1]: how many, from where, apart */
+    mica_array place, end; /* [length] elements, and how many there are */
+    mica_array first;      /* [R, out, length] the first sample that may lie next to one */
+} samples;
+
+enum { NEXT = 6 }; /* samples that may lie next to an element */
+
+/* lo and hi [R, 1] */
+static samples samples_of(mc_onnx_node *n, int64_t length, mica_array lo, mica_array hi,
+                          int64_t out, bool half) {
     mica_scope *s = n->s;
-    mica_array zero = mc_onnx_f32(n, 0), one = mc_onnx_f32(n, 1),
-               end = mc_onnx_f32(n, (double)length);
+    mica_array zero = mc_onnx_f32(n, 0), one = mc_onnx_f32(n, 1);
+    samples p = {.end = mc_onnx_f32(n, (double)length)};
     mica_array size = mica_subtract(s, hi, lo);
     if (!half) size = mica_maximum(s, size, one);
-    mica_array part = mica_expand_dims(s, times(n, size, 1 / (double)out), 2); /* [R, 1, 1] */
-    mica_array samples = mica_ceil(s, part);
-    mica_array count = mica_maximum(s, samples, one), each = mica_divide(s, part, count);
+    mica_array part = mica_expand_dims(s, times(n, size, 1 / (double)out), 2);
+    p.many = mica_ceil(s, part);
+    p.each = mica_divide(s, part, mica_maximum(s, p.many, one));
     mica_array o =
         mica_reshape(s, mica_arange(s, 0, (double)out, 1, MICA_F32), (int64_t[]){1, out, 1}, 3);
-    mica_array begin = mica_add(s, mica_expand_dims(s, lo, 2), mica_multiply(s, o, part));
-    mica_array h = mica_arange(s, 0, (double)length, 1, MICA_F32); /* [length] */
-    mica_array first = mica_divide(s, mica_subtract(s, plus(n, h, -1), begin), each);
-    first = mica_maximum(s, mica_floor(s, plus(n, first, -0.5)), zero);
-    mica_array sum = MICA_NONE;
-    for (int t = 0; t < 6; t++) {
-        mica_array j = plus(n, first, t);
-        mica_array at = mica_add(s, begin, mica_multiply(s, plus(n, j, 0.5), each));
-        mica_array there =
-            mica_logical_and(s, mica_less(s, j, samples), mica_less_equal(s, at, end));
-        there = mica_logical_and(s, there, mica_greater_equal(s, at, mc_onnx_f32(n, -1)));
-        at = mica_clip(s, at, zero, plus(n, end, -1));
-        mica_array w = mica_subtract(s, one, mica_abs(s, mica_subtract(s, at, h)));
-        w = mica_where(s, there, mica_maximum(s, w, zero), zero);
-        sum = sum.scope ? mica_add(s, sum, w) : w;
-    }
-    return mica_divide(s, sum, count);
+    p.begin = mica_add(s, mica_expand_dims(s, lo, 2), mica_multiply(s, o, part));
+    p.place = mica_arange(s, 0, (double)length, 1, MICA_F32);
+    p.first = mica_divide(s, mica_subtract(s, plus(n, p.place, -1), p.begin), p.each);
+    p.first = mica_maximum(s, mica_floor(s, plus(n, p.first, -0.5)), zero);
+    return p;
+}
+
+/* Where samples j of each part are. */
+static mica_array sample_at(mc_onnx_node *n, const samples *p, mica_array j) {
+    return mica_add(n->s, p->begin, mica_multiply(n->s, plus(n, j, 0.5), p->each));
+}
+
+/* By how much the sample `first` + t reads each element: [R, out, length]. */
+static mica_array weight_next(mc_onnx_node *n, const samples *p, int t) {
+    mica_scope *s = n->s;
+    mica_array zero = mc_onnx_f32(n, 0), j = plus(n, p->first, t), at = sample_at(n, p, j);
+    mica_array there =
+        mica_logical_and(s, mica_less(s, j, p->many), mica_less_equal(s, at, p->end));
+    there = mica_logical_and(s, there, mica_greater_equal(s, at, mc_onnx_f32(n, -1)));
+    at = mica_clip(s, at, zero, plus(n, p->end, -1));
+    mica_array w = mica_subtract(s, mc_onnx_f32(n, 1), mica_abs(s, mica_subtract(s, at, p->place)));
+    return mica_where(s, there, mica_maximum(s, w, zero), zero);
+}
+
+/* How much of each element of an axis the parts of regions read: [R, out, length]. */
+static mica_array shares_of(mc_onnx_node *n, const samples *p) {
+    mica_array sum = weight_next(n, p, 0);
+    for (int t = 1; t < NEXT; t++)
+        sum = mica_add(n->s, sum, weight_next(n, p, t));
+    return mica_divide(n->s, sum, mica_maximum(n->s, p->many, mc_onnx_f32(n, 1)));
 }
 
 /* Means of as many samples as regions are large: [R, out[0], out[1], C]. A mean is the sum of rows
@@ -323,7 +346,8 @@ static mica_status give_means(mc_onnx_node *n, const image *m, const int64_t out
     mica_array shares[2], x = mica_astype(s, mc_onnx_last(n, 0), MICA_F32);
     for (int k = 0; k < 2; k++) { /* x is first in a region */
         mica_array lo = edge_of(n, 1 - k, scale, offset), hi = edge_of(n, 3 - k, scale, offset);
-        shares[k] = shares_of(n, m->lengths[k], lo, hi, out[k], half);
+        samples p = samples_of(n, m->lengths[k], lo, hi, out[k], half);
+        shares[k] = shares_of(n, &p);
     }
     int64_t regions = mica_array_dim(n->in[1].x, 0), channels = mica_array_dim(x, -1);
     int64_t width = mc_dim_mul(m->lengths[1], channels);
@@ -342,6 +366,87 @@ static mica_status give_means(mc_onnx_node *n, const image *m, const int64_t out
     return mc_onnx_give_last(n, 0, mica_astype(s, y, mica_array_dtype(n->in[0].x)));
 }
 
+/* The largest and the least weight by which samples of a part read each element, [R, out, length],
+ * 0 and infinity where none does; and whether one reads an element by nothing, as next to a sample
+ * at the middle of another, or lies outside, [R, out]. */
+static void extremes_of(mc_onnx_node *n, const samples *p, mica_array *most, mica_array *least,
+                        mica_array *nothing) {
+    mica_scope *s = n->s;
+    mica_array zero = mc_onnx_f32(n, 0), none = mc_onnx_f32(n, INFINITY);
+    *most = *least = MICA_NONE;
+    for (int t = 0; t < NEXT; t++) {
+        mica_array w = weight_next(n, p, t);
+        mica_array low = mica_where(s, mica_greater(s, w, zero), w, none);
+        *most = t == 0 ? w : mica_maximum(s, *most, w);
+        *least = t == 0 ? low : mica_minimum(s, *least, low);
+    }
+    mica_array begin = sample_at(n, p, zero), end = sample_at(n, p, plus(n, p->many, -1));
+    mica_array outside =
+        mica_logical_or(s, mica_less(s, begin, mc_onnx_f32(n, -1)), mica_greater(s, end, p->end));
+    *nothing = mica_greater_equal(s, mica_max(s, *most, (int[]){2}, 1, false), mc_onnx_f32(n, 1));
+    *nothing = mica_logical_or(s, *nothing, mica_squeeze(s, outside, 2));
+}
+
+/* x [.., length, ..] times weights that broadcast with it, the largest product of each element and
+ * a sample, of all along the axis. */
+static mica_array largest(mc_onnx_node *n, mica_array x, mica_array most, mica_array least,
+                          int axis) {
+    mica_scope *s = n->s;
+    mica_array zero = mc_onnx_f32(n, 0), high = mica_greater_equal(s, x, zero);
+    mica_array y = mica_multiply(s, x, mica_where(s, high, most, least));
+    y = mica_where(s, mica_greater(s, most, zero), y, mc_onnx_f32(n, -INFINITY));
+    return mica_max(s, y, (int[]){axis}, 1, false);
+}
+
+typedef struct regions {
+    mc_onnx_node *n;
+    mica_array x; /* [N, H, W, C] */
+} regions;
+
+/* args: the image, and of each axis the largest and least weights [out, length], whether a sample
+ * reads nothing [out], and how many there are [1, 1]; results: [out[0], out[1], C] */
+static mica_status find_largest(void *user, mica_scope *s, const mica_array *args, size_t n_args,
+                                mica_array *results, size_t n_results) {
+    const regions *r = user;
+    mc_onnx_node n = *r->n;
+    (void)n_args, (void)n_results;
+    n.s = s;
+    const mica_array *rows = args + 1, *columns = args + 5;
+    mica_array x = mica_expand_dims(s, mica_take(s, r->x, args[0], 0), 0);
+    mica_array w[4] = {rows[0], rows[1], columns[0], columns[1]};
+    for (int k = 0; k < 4; k++) /* [out[0], 1, H, 1] and [out[1], 1, W, 1] */
+        w[k] = mica_expand_dims(s, mica_expand_dims(s, w[k], 1), 3);
+    x = mica_expand_dims(s, largest(&n, x, w[2], w[3], 2), 0); /* [1, out[1], H, C] */
+    mica_array y = largest(&n, x, w[0], w[1], 2), zero = mc_onnx_f32(&n, 0);
+    mica_array nothing =
+        mica_logical_or(s, mica_expand_dims(s, rows[2], 1), mica_expand_dims(s, columns[2], 0));
+    nothing = mica_expand_dims(s, nothing, 2);
+    y = mica_where(s, nothing, mica_maximum(s, y, zero), y);
+    mica_array few = mica_minimum(s, rows[3], columns[3]);
+    few = mica_less(s, mica_expand_dims(s, few, 2), mc_onnx_f32(&n, 1));
+    results[0] = mica_where(s, few, zero, y);
+    return mica_scope_status(s);
+}
+
+/* The largest of what as many samples as regions are large read of single elements: [R, out[0],
+ * out[1], C]. Of an element that is not negative the largest weights of its row and of its column
+ * make the largest product, of another one the least; and an axis follows the other. One region
+ * after the other, for the products of one are [out[1], H, W, C]. */
+static mica_status give_maxima(mc_onnx_node *n, const image *m, const int64_t out[2], double scale,
+                               double offset, bool half) {
+    mica_array xs[9] = {mica_astype(n->s, n->in[2].x, MICA_I64)}, y;
+    for (int k = 0; k < 2; k++) { /* x is first in a region */
+        mica_array lo = edge_of(n, 1 - k, scale, offset), hi = edge_of(n, 3 - k, scale, offset);
+        samples p = samples_of(n, m->lengths[k], lo, hi, out[k], half);
+        extremes_of(n, &p, &xs[1 + 4 * k], &xs[2 + 4 * k], &xs[3 + 4 * k]);
+        xs[4 + 4 * k] = p.many;
+    }
+    regions r = {n, mica_astype(n->s, mc_onnx_last(n, 0), MICA_F32)};
+    MC_TRY(mica_scope_status(n->s));
+    MC_TRY(mica_scan(n->s, find_largest, &r, NULL, 0, xs, 9, NULL, NULL, &y, 1));
+    return mc_onnx_give_last(n, 0, mica_astype(n->s, y, mica_array_dtype(n->in[0].x)));
+}
+
 /* image [N, C, H, W], regions [R, 4], their images [R]: [R, C, output_height, output_width] */
 mica_status mc_onnx_roi_align(mc_onnx_node *n) {
     image m;
@@ -351,28 +456,26 @@ mica_status mc_onnx_roi_align(mc_onnx_node *n) {
     bool half = mc_str_is(place, "half_pixel"), maximum = mc_str_is(mode, "max");
     double scale = mc_onnx_real(n, "spatial_scale", 1), offset = half ? 0.5 : 0;
     int64_t out[] = {mc_onnx_int(n, "output_height", 1), mc_onnx_int(n, "output_width", 1)};
-    int64_t samples = mc_onnx_int(n, "sampling_ratio", 0);
+    int64_t count = mc_onnx_int(n, "sampling_ratio", 0);
     const sampling how = {.reach = 1, .maximum = maximum};
     if ((!half && !mc_str_is(place, "output_half_pixel")) || (!maximum && !mc_str_is(mode, "avg")))
         return mc_onnx_refuse("this mode of regions");
-    if (samples < 1 && maximum)
-        return mc_onnx_refuse("maxima of regions whose number of samples depends on their size");
-    if (out[0] < 1 || out[1] < 1 || mc_max(mc_max(out[0], out[1]), samples) > 1 << 12)
+    if (out[0] < 1 || out[1] < 1 || mc_max(mc_max(out[0], out[1]), count) > 1 << 12)
         return mc_fail(MICA_EFORMAT, "its size is out of range");
     MC_TRY(read_image(n, 1, &m));
     if (m.axes != 2 || mica_array_ndim(n->in[1].x) != 2 || mica_array_dim(n->in[1].x, 1) != 4 ||
         mica_array_ndim(n->in[2].x) != 1)
         return mc_fail(MICA_ESHAPE, "its operands are not [N, C, H, W], [R, 4] and [R]");
-    if (samples < 1) return give_means(n, &m, out, scale, offset, half);
+    if (count < 1) return (maximum ? give_maxima : give_means)(n, &m, out, scale, offset, half);
     mica_array places[2];
     for (int k = 0; k < 2; k++) { /* x is first in a region */
         mica_array lo = edge_of(n, 1 - k, scale, offset), hi = edge_of(n, 3 - k, scale, offset);
-        places[k] = places_of(n, m.lengths[k], lo, hi, out[k], samples, half);
+        places[k] = places_of(n, m.lengths[k], lo, hi, out[k], count, half);
         places[k] = mica_expand_dims(n->s, places[k], k == 0 ? 2 : 1);
     }
     mica_array first = mc_onnx_along(n->s, mica_astype(n->s, n->in[2].x, MICA_I64), 0, 3);
     mica_array y = sample(n, &m, &how, first, places); /* [R, H samples, W samples, C] */
-    const int64_t shape[] = {mica_array_dim(n->in[1].x, 0), out[0], samples, out[1], samples,
+    const int64_t shape[] = {mica_array_dim(n->in[1].x, 0), out[0], count, out[1], count,
                              mica_array_dim(m.rows, 1)};
     y = mica_reshape(n->s, y, shape, 6);
     y = maximum ? mica_max(n->s, y, (int[]){2, 4}, 2, false)

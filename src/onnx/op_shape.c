@@ -196,11 +196,16 @@ static int axis_with_channels_last(int axis, int ndim) {
 }
 
 mica_status mc_onnx_concat(mc_onnx_node *n) {
+    int axis;
+    MC_TRY(mc_onnx_axis(n, 0, mica_array_ndim(n->in[0].x), &axis));
+    return mc_onnx_join(n, axis);
+}
+
+mica_status mc_onnx_join(mc_onnx_node *n, int axis) {
     mica_array xs[MAX_PIECES];
-    int axis, ndim = mica_array_ndim(n->in[0].x);
+    int ndim = mica_array_ndim(n->in[0].x);
     bool last = ndim >= 3;
     if (n->n_in > MAX_PIECES) return mc_onnx_refuse("so many operands");
-    MC_TRY(mc_onnx_axis(n, 0, ndim, &axis));
     for (size_t i = 0; i < n->n_in; i++) {
         if (!mc_onnx_has(n, i)) return mc_fail(MICA_EFORMAT, "operand %zu is absent", i);
         last = last && n->in[i].last.scope;

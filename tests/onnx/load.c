@@ -489,7 +489,7 @@ static void test_moved(void **state) {
     check_network("moved");
     char *text = text_of_program("moved");
     size_t roundings = count_of(text, "= round");
-    if (roundings != 9) fail_msg("%zu roundings in\n%s", roundings, text);
+    if (roundings != 11) fail_msg("%zu roundings in\n%s", roundings, text);
     mica_free(text);
 }
 
