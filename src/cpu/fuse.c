@@ -113,15 +113,20 @@ typedef struct group {
     int n, all;
 } group;
 
-/* Whether somebody reads the result of call k from memory: the next one of the group reads it as it
- * is made. Not where a later call writes over it, or where no call behind the span does. */
-static bool is_kept(const group *g, int k) {
+/* Whether somebody reads the result of call k from memory: a call from `next` on, before one writes
+ * over it, which that call may do, or one behind the span. */
+static bool is_read(const group *g, int k, int next) {
     const mc_operand *x = &g->calls[k].out;
     for (int m = k + 1; m < g->all; m++) {
-        if ((m > k + 1 || m >= g->n) && reads(&g->calls[m], x)) return true;
+        if (m >= next && reads(&g->calls[m], x)) return true;
         if (g->calls[m].out.data == x->data) return false;
     }
     return !g->calls[k].inner;
+}
+
+/* The next call of the group reads the result as it is made. */
+static bool is_kept(const group *g, int k) {
+    return is_read(g, k, k + 1 < g->n ? k + 2 : k + 1);
 }
 
 bool mc_is_read_behind(const mc_call *calls, int next, int all) {
@@ -278,13 +283,7 @@ static bool move_step(tabling *t, mk_step *step) {
 static bool add_table(mc_fusion *f, const group *g, int k, tabling *t, int *n) {
     const mc_call *call = &g->calls[k];
     const float *from = find_stored(t, call->out.data);
-    if (!from) return true;
-    bool read = !call->inner;
-    for (int m = k + 1; m < g->all; m++) {
-        read = read || (m >= g->n && reads(&g->calls[m], &call->out));
-        if (g->calls[m].out.data == call->out.data) return true; /* another one's */
-    }
-    if (!read) return true;
+    if (!from || !is_read(g, k, g->n)) return true;
     const mica_dtype dtype = call->out.layout->dtype;
     if ((dtype != MICA_U8 && dtype != MICA_I8) || f->n_tables + *n == MC_MAX_TABLES) return false;
     mc_table *table = &f->tables[f->n_tables + (*n)++];

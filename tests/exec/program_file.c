@@ -502,7 +502,8 @@ static mica_program *build_product(const uint8_t *x, const int8_t *w) {
     must(mica_scope_open(device, &s));
     mica_array weights = mica_from_data(s, w, MICA_I8, (int64_t[]){COLUMNS, TERMS}, 2);
     mica_array rows = mica_from_data(s, x, MICA_U8, (int64_t[]){ROWS, TERMS}, 2);
-    const mica_array ys[] = {mc_integer_matmul(s, rows, weights, NULL), mica_flip(s, weights, 1)};
+    const mica_array ys[] = {mc_integer_matmul(s, rows, weights, &(mc_integer_rest){0}),
+                             mica_flip(s, weights, 1)};
     must(mica_program_build(s, NULL, 0, ys, 2, NULL, &p));
     mica_scope_close(&s);
     return p;

@@ -15,7 +15,7 @@
 enum { MAX_ARRAYS = 64, RESULTS = 4, MAX_BYTES = RESULTS * 4 * 8 * 12 * 64 };
 
 static mica_device *device;
-static int programs = 300;
+static int first_program, programs = 300;
 
 static int open_device(void **state) {
     (void)state;
@@ -404,12 +404,46 @@ static void check_program(int seed) {
 
 static void test_random_programs(void **state) {
     (void)state;
-    for (int seed = 0; seed < programs; seed += test_case_step())
+    for (int seed = first_program; seed < programs; seed += test_case_step())
         check_program(seed);
 }
 
+/* Bytes become a table, whose floats a later loop reads, and writes over. */
+static void test_floats_beside_a_table(void **state) {
+    (void)state;
+    enum { N = 4608 };
+    static uint8_t data[N];
+    static char want[RESULTS * 4 * N], got[RESULTS * 4 * N];
+    mica_scope *s;
+    mica_program *p;
+    mica_executable *x;
+    must(mica_scope_open(device, &s));
+    mica_array in = mica_program_param(s, MICA_U8, SHAPE(N)), ys[RESULTS];
+    mica_array f = mica_astype(s, in, MICA_F32);
+    mica_array a = mica_round(s, mica_multiply(s, f, mica_f32(s, 0.5f)));
+    a = mica_view(s, mica_astype(s, mica_subtract(s, a, mica_f32(s, 70)), MICA_I8), MICA_U8);
+    mica_array b = mica_sigmoid(s, mica_astype(s, a, MICA_F32));
+    for (int i = 0; i < RESULTS; i++)
+        ys[i] = mica_add(s, b, mica_subtract(s, f, mica_f32(s, (float)i)));
+    const mica_param param = {.name = "x", .array = in};
+    must(mica_program_build(s, &param, 1, ys, RESULTS, NULL, &p));
+    fill(data, N, 1);
+    for (int i = 0; i < 2; i++) {
+        const mica_executable_options options = {.mode = MICA_MODE_COMPILED,
+                                                 .passes_off = i == 0 ? "all" : NULL};
+        must(mica_executable_open(p, &options, &x));
+        assert_int_equal(run_into(x, data, N, i == 0 ? want : got), sizeof want);
+        mica_executable_close(&x);
+    }
+    assert_memory_equal(got, want, sizeof want);
+    mica_program_close(&p);
+    mica_scope_close(&s);
+}
+
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_programs)};
-    if (argc > 1) programs = atoi(argv[1]);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_programs),
+                                       cmocka_unit_test(test_floats_beside_a_table)};
+    if (argc > 1) programs = atoi(argv[1]); /* up to this one, from another one on */
+    if (argc > 2) first_program = atoi(argv[2]);
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
