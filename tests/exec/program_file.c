@@ -497,12 +497,13 @@ static void test_every_failing_allocation_is_a_status(void **state) {
 
 /* Rows of bytes by weights of bytes, and weights as they lie. */
 static mica_program *build_product(const uint8_t *x, const int8_t *w) {
+    static const mc_integer_rest nothing;
     mica_scope *s;
     mica_program *p;
     must(mica_scope_open(device, &s));
     mica_array weights = mica_from_data(s, w, MICA_I8, (int64_t[]){COLUMNS, TERMS}, 2);
     mica_array rows = mica_from_data(s, x, MICA_U8, (int64_t[]){ROWS, TERMS}, 2);
-    const mica_array ys[] = {mc_integer_matmul(s, rows, weights, &(mc_integer_rest){0}),
+    const mica_array ys[] = {mc_integer_matmul(s, rows, weights, &nothing),
                              mica_flip(s, weights, 1)};
     must(mica_program_build(s, NULL, 0, ys, 2, NULL, &p));
     mica_scope_close(&s);
