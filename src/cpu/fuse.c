@@ -341,13 +341,8 @@ static bool gives_bytes(const mc_call *calls, int n, int all) {
     const group g = {calls, n, all};
     int count = 0;
     for (int k = 0; k < n; k++) {
-        bool read = !calls[k].inner, over = false;
-        for (int m = k + 1; m < all && !over; m++) {
-            read = read || (m >= n && reads(&calls[m], &g.calls[k].out));
-            over = calls[m].out.data == calls[k].out.data;
-        }
-        if (over && !read) continue;
-        if (read && (!is_byte(&calls[k].out) || ++count > MC_MAX_TABLES)) return false;
+        if (!is_read(&g, k, n)) continue;
+        if (!is_byte(&calls[k].out) || ++count > MC_MAX_TABLES) return false;
     }
     return count > 0;
 }
