@@ -28,8 +28,8 @@ void mc_chain_add(mc_chain *chain, const mc_layout *x, int axis, mc_range_fn fn,
                   int64_t units, int64_t grain);
 /* Replaces stages by loops where they can be. The chain refers to `fusion`. */
 void mc_chain_fuse(mc_chain *chain, mc_fusion *fusion);
-/* Tells mc_run_touch what the loops of calls [from, from + n) of a span, which are a chain, read and
- * write. */
+/* Tells mc_run_touch what the loops of calls [from, from + n) of a span, which are a chain, read
+ * and write. */
 void mc_chain_touch(const mc_call *call, int from, int n);
 /* Fuses and runs the chain. */
 void mc_chain_run(mc_chain *chain);

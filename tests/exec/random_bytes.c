@@ -37,8 +37,8 @@ static int below(int n) {
     return (int)((random_state >> 11) % (uint64_t)n);
 }
 
-/* Bytes of [1, h, w, c] all; what goes otherwise comes back to that. And floats of that shape, which
- * only results are made of. */
+/* Bytes of [1, h, w, c] all; what goes otherwise comes back to that. And floats of that shape,
+ * which only results are made of. */
 typedef struct pool {
     mica_scope *s;
     int64_t h, w, c;

@@ -474,7 +474,7 @@ static mica_array floats_of(const fixture *f, mica_array q) {
     return mica_multiply(f->s, x, mica_f32(f->s, 0.03f));
 }
 
-/* The bytes of temporaries that kernels of xs write, where what stays in registers has no memory. */
+/* The bytes of temporaries that kernels of xs write; what stays in registers has no memory. */
 static int64_t temporaries_of(const fixture *f, const mica_array *xs, size_t n) {
     mc_plan *plan = plan_of(f, xs, n);
     int64_t before = plan->temp_bytes;
