@@ -236,6 +236,10 @@ MICA_API mica_status mica_program_save(const mica_program *program, const char *
 /** Loads a program that was saved. It computes the same bits as the one that was saved, on the same
  *  device. What ops compute may differ from version to version in the last bits.
  *
+ *  Weights of bytes (i8 and u8 of 64 KiB and more) are not copied: the file stays mapped as long as
+ *  something has them, and must not change, as mica/model.h says of weights; another file of its
+ *  name, which is what mica_program_save makes, does not change it.
+ *
  *  options  NULL for the defaults. constants: the arrays for the names that the file has, evaluated
  *           (others are evaluated), of any scopes of the device; others of the list are left out.
  *           Borrowed.
