@@ -245,6 +245,69 @@ static void check_failures(void) {
     free(prompt);
 }
 
+/* The device is lost at the n-th launch: answers end with that behind right tokens, and so does
+ * each that is asked for later. Nothing is left of them. Whether it came. */
+static bool check_loss(uint64_t n, const mc_backend *backend, const int32_t *prompt,
+                       const client_choice *want) {
+    enum { N = 3, PROMPT = 9 };
+    const mica_generate_options options = {.max_tokens = 8, .ignore_eos = true};
+    open_on(backend, "", NULL);
+    mc_schedule *schedule = open_schedule(model, &(mc_schedule_options){.rows = 4});
+    client clients[N];
+    witness_lose(device, n);
+    for (int round = 0; round < 2; round++) {
+        bool before = witness_is_lost(device);
+        for (int i = 0; i < N; i++)
+            ask(&clients[i], schedule, prompt + i, PROMPT, &options);
+        for (int i = 0; i < N; i++) {
+            client_wait_ends(&clients[i], 1);
+            const client_choice *got = &clients[i].choices[0];
+            if (!before && got->status == MICA_OK) {
+                choice_compare(got, &want[i], "an answer before a loss");
+                continue;
+            }
+            assert_true(got->status == MICA_EDEVICE || got->status == MICA_ENOMEM);
+            assert_true(got->error[0] != '\0');
+            assert_true(got->ids.len <= want[i].ids.len);
+            if (before) assert_int_equal(got->ids.len, 0);
+            if (got->ids.len) assert_memory_equal(got->ids.data, want[i].ids.data, got->ids.len);
+        }
+        for (int i = 0; i < N; i++)
+            client_deinit(&clients[i]);
+    }
+    bool lost = witness_is_lost(device);
+    mc_schedule_close(&schedule);
+    mica_model_close(&model);
+    assert_int_equal(mica_device_active_bytes(device), 0);
+    mica_device_close(&device);
+    return lost;
+}
+
+/* Whenever the device is lost; one that is opened then computes what it did before. */
+static void check_losses(const mc_backend *backend) {
+    enum { N = 3, PROMPT = 9 };
+    const mica_generate_options options = {.max_tokens = 8, .ignore_eos = true};
+    client_choice want[N];
+    uint64_t n = 1;
+    open_on(backend, "", NULL);
+    int32_t *prompt = make_ids(PROMPT + N, 1);
+    for (int i = 0; i < N; i++)
+        want[i] = generate_alone(model, prompt + i, PROMPT, &options);
+    close_model();
+    while (check_loss(n, backend, prompt, want))
+        n += 1 + n / 2;
+    assert_true(n > 10);
+    for (int i = 0; i < N; i++)
+        choice_free(&want[i]);
+    free(prompt);
+}
+
+static void test_a_lost_device(void **state) {
+    (void)state;
+    check_losses(&witness_backend);
+    check_losses(&witness_steps_backend);
+}
+
 /* Two answers, in which an allocation after the first token of the second one fails. Each is right,
  * or ends with MICA_ENOMEM. Whether one failed. */
 static bool check_allocation(uint64_t n, const int32_t *prompt, const client_choice *want) {
@@ -349,9 +412,9 @@ static void test_every_family(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_witness),      cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_recurrent),    cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_every_family),
+        cmocka_unit_test(test_witness), cmocka_unit_test(test_a_lost_device),
+        cmocka_unit_test(test_steps),   cmocka_unit_test(test_recurrent),
+        cmocka_unit_test(test_windows), cmocka_unit_test(test_every_family),
     };
     return cmocka_run_group_tests_name("schedule/follow", tests, open_models, close_models);
 }

@@ -77,12 +77,32 @@ void witness_failures_deinit(witness_failures *f) {
     pthread_mutex_destroy(&f->lock);
 }
 
+/* Under the lock. */
+static bool is_lost(const witness_failures *f) {
+    return f->lose_at && f->counts[WITNESS_LAUNCH] >= f->lose_at;
+}
+
 bool witness_fails(void *state, witness_call call) {
     witness_failures *f = state;
     pthread_mutex_lock(&f->lock);
-    bool fail = ++f->counts[call] == f->fail_at[call];
+    bool fail = ++f->counts[call] == f->fail_at[call] || is_lost(f);
     pthread_mutex_unlock(&f->lock);
     return fail;
+}
+
+void witness_lose(mica_device *device, uint64_t n) {
+    witness_failures *f = device->state;
+    pthread_mutex_lock(&f->lock);
+    f->lose_at = f->counts[WITNESS_LAUNCH] + n;
+    pthread_mutex_unlock(&f->lock);
+}
+
+bool witness_is_lost(mica_device *device) {
+    witness_failures *f = device->state;
+    pthread_mutex_lock(&f->lock);
+    bool lost = is_lost(f);
+    pthread_mutex_unlock(&f->lock);
+    return lost;
 }
 
 void witness_fail(mica_device *device, witness_call call, uint64_t n) {

@@ -46,6 +46,7 @@ typedef enum witness_call {
 typedef struct witness_failures {
     pthread_mutex_t lock;
     uint64_t counts[WITNESS_CALLS], fail_at[WITNESS_CALLS];
+    uint64_t lose_at; /* a launch; from it on all fails */
 } witness_failures;
 
 void witness_failures_init(witness_failures *f);
@@ -54,6 +55,10 @@ bool witness_fails(void *state, witness_call call);
 
 /* Lets the n-th of such calls from now on fail, and none before or after it; 0: none. */
 void witness_fail(mica_device *device, witness_call call, uint64_t n);
+
+/* From the n-th launch from now on every call of every kind fails: the device is lost. */
+void witness_lose(mica_device *device, uint64_t n);
+bool witness_is_lost(mica_device *device);
 
 /* Whether the call that was to fail has come. */
 bool witness_has_failed(mica_device *device, witness_call call);
