@@ -216,6 +216,14 @@ static uint64_t cuda_cache_bytes(const void *own) {
     return ((const mc_cuda_state *)own)->memory_bytes / 4;
 }
 
+static uint64_t cuda_free_bytes(const void *own) {
+    size_t free_bytes = 0, total = 0;
+    if (mc_cuda_enter(own) != 0) return UINT64_MAX;
+    int error = mc_cuda.memory_info(&free_bytes, &total);
+    mc_cuda_leave();
+    return error ? UINT64_MAX : free_bytes;
+}
+
 static int read_by(void *stream, void *to, const void *from, size_t bytes) {
     int error = mc_cuda.to_host(to, (uint64_t)(uintptr_t)from, bytes, stream);
     return error ? error : mc_cuda.stream_wait(stream);
@@ -340,6 +348,7 @@ const mc_backend mc_backend_cuda = {
     .alloc = cuda_alloc,
     .free = cuda_free,
     .cache_bytes = cuda_cache_bytes,
+    .free_bytes = cuda_free_bytes,
     .copy = cuda_copy,
     .read_ended = cuda_read_ended,
     .supports = cuda_supports_op,

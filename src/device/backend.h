@@ -188,6 +188,10 @@ typedef struct mc_backend {
      * alloc and free take long. NULL, of a device without `memory`: none. */
     uint64_t (*cache_bytes)(const void *state);
 
+    /* How many bytes alloc could still give, whoever has the others: processes beside this one, the
+     * driver. NULL, or UINT64_MAX: nobody tells. */
+    uint64_t (*free_bytes)(const void *state);
+
     /* Memory of the host, which stays as it is until the address is freed, and is read where it is:
      * the address is `host` itself, and free is not called, or what the device calls it, and free
      * returns when no launch reads it any more. NULL: it is copied to memory of alloc, which counts

@@ -82,7 +82,7 @@ uint64_t mc_device_memory_limit(const mica_device *device);
 /* The bytes that arrays may have: those of the device's memory, or of the working set that its
  * maker recommends, or of its limit, where one is less. What budgets are shares of. */
 uint64_t mc_device_memory_bytes(const mica_device *device);
-/* Those of them that no array has. */
+/* Those of them that no array has, nor anybody else, where the device tells. */
 uint64_t mc_device_free_bytes(const mica_device *device);
 
 /* Waits for a launch of the device: once for each fence; nothing for 0.

@@ -195,7 +195,10 @@ uint64_t mc_device_memory_bytes(const mica_device *device) {
 
 uint64_t mc_device_free_bytes(const mica_device *device) {
     uint64_t bytes = mc_device_memory_bytes(device), active = mica_device_active_bytes(device);
-    return active < bytes ? bytes - active : 0;
+    uint64_t own = active < bytes ? bytes - active : 0, there = UINT64_MAX;
+    if (device->backend->free_bytes) there = device->backend->free_bytes(device->state);
+    uint64_t kept = mica_device_cached_bytes(device); /* of freed memory, which is given again */
+    return there < own && own - there > kept ? there + kept : own;
 }
 
 /* ---- ops ---- */

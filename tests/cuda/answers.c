@@ -4,6 +4,7 @@
 #include <mica/mica.h>
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -17,6 +18,7 @@ static uint64_t (*emulated_calls)(void);
 static int64_t (*emulated_living)(void);
 static void (*emulated_fail_at)(uint64_t n);
 static void (*emulated_lose)(bool for_good);
+static void (*emulated_take)(uint64_t bytes);
 
 static char *folder; /* of the model */
 
@@ -69,8 +71,11 @@ static int find_functions(void **state) {
     *(void **)&emulated_living = dlsym(handle, "emulated_living");
     *(void **)&emulated_fail_at = dlsym(handle, "emulated_fail_at");
     *(void **)&emulated_lose = dlsym(handle, "emulated_lose");
+    *(void **)&emulated_take = dlsym(handle, "emulated_take");
     folder = fixture_path("gemma3_text_f32");
-    return emulated_calls && emulated_living && emulated_fail_at && emulated_lose ? 0 : -1;
+    return emulated_calls && emulated_living && emulated_fail_at && emulated_lose && emulated_take
+               ? 0
+               : -1;
 }
 
 static int free_folder(void **state) {
@@ -80,27 +85,30 @@ static int free_folder(void **state) {
 }
 
 /* Whichever call fails, the answer has the right tokens as far as it comes, and nothing is left. */
+static void check_failing_calls(float temperature) {
+    uint64_t failed = 0;
+    const answer want = open_and_answer(temperature, -1, false);
+    assert_int_equal(want.status, MICA_OK);
+    assert_int_equal(want.n, TOKENS);
+    for (uint64_t n = 1;; n += 1 + n / 2) {
+        emulated_fail_at(n);
+        const answer got = open_and_answer(temperature, -1, false);
+        uint64_t calls = emulated_calls();
+        emulated_fail_at(0);
+        assert_int_equal(emulated_living(), 0);
+        assert_memory_equal(got.ids, want.ids, (size_t)got.n * sizeof *got.ids);
+        if (calls < n) break;
+        failed += got.status != MICA_OK;
+        assert_true(got.status == MICA_EDEVICE || got.status == MICA_ENOMEM ||
+                    (got.status == MICA_OK && got.n == TOKENS));
+    }
+    assert_true(failed > 5);
+}
+
 static void test_calls_that_fail(void **state) {
     (void)state;
-    uint64_t failed = 0;
-    for (int draws = 0; draws < 2; draws++) {
-        const answer want = open_and_answer((float)draws, -1, false);
-        assert_int_equal(want.status, MICA_OK);
-        assert_int_equal(want.n, TOKENS);
-        for (uint64_t n = 1;; n += 1 + n / 2) {
-            emulated_fail_at(n);
-            const answer got = open_and_answer((float)draws, -1, false);
-            uint64_t calls = emulated_calls();
-            emulated_fail_at(0);
-            assert_int_equal(emulated_living(), 0);
-            assert_memory_equal(got.ids, want.ids, (size_t)got.n * sizeof *got.ids);
-            if (calls < n) break;
-            failed += got.status != MICA_OK;
-            assert_true(got.status == MICA_EDEVICE || got.status == MICA_ENOMEM ||
-                        (got.status == MICA_OK && got.n == TOKENS));
-        }
-    }
-    assert_true(failed > 10);
+    check_failing_calls(0);
+    check_failing_calls(1);
 }
 
 /* What runs when the GPU is lost ends with a status. A model that is opened then works if the
@@ -177,10 +185,58 @@ static void test_several_processes(void **state) {
     assert_memory_equal(own.ids, want.ids, sizeof own.ids);
 }
 
+/* The note on which layers the CPU computes; NULL: none. */
+static const char *note_of(const mica_model *model) {
+    mica_model_info info = {.struct_bytes = sizeof info};
+    mica_model_get_info(model, &info);
+    return info.note ? strstr(info.note, "the CPU computes layers 0 to ") : NULL;
+}
+
+/* The answer of a model that has to leave layers to the CPU is that of one that has not; its
+ * sessions and its passes fit into what is left. */
+static void expect_layers(const answer *want, bool apart) {
+    const mica_model_options options = {.device_name = "cuda", .context_length = 2048};
+    mica_model *model;
+    assert_int_equal(mica_model_open(folder, &options, &model), MICA_OK);
+    assert_int_equal(note_of(model) != NULL, apart);
+    const answer got = answer_of(model, 0, -1, false);
+    if (got.status != MICA_OK) fail_msg("%s", mica_last_error());
+    assert_memory_equal(got.ids, want->ids, sizeof got.ids);
+    mica_model_close(&model);
+    assert_int_equal(emulated_living(), 0);
+}
+
+/* Of a small GPU, and of one whose memory other processes have. */
+static void test_layers_that_do_not_fit(void **state) {
+    (void)state;
+    const answer want = open_and_answer(0, -1, false);
+    char bytes[32];
+    mica_model *model;
+    mica_model_info info = {.struct_bytes = sizeof info};
+    setenv("MICA_CALIBRATION", "off", 1);
+    assert_int_equal(mica_model_open(folder, NULL, &model), MICA_OK);
+    mica_model_get_info(model, &info);
+    mica_model_close(&model);
+    expect_layers(&want, false);
+    info.weight_bytes *= 2; /* enough for passes, but not for caches of the whole context */
+    (void)snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)info.weight_bytes);
+    setenv("MICA_EMULATED_MEMORY", bytes, 1);
+    expect_layers(&want, true);
+    unsetenv("MICA_EMULATED_MEMORY");
+    emulated_take((UINT64_C(8) << 30) - info.weight_bytes);
+    expect_layers(&want, true);
+    emulated_take(0);
+    expect_layers(&want, false);
+    unsetenv("MICA_CALIBRATION");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calls_that_fail),      cmocka_unit_test(test_a_lost_gpu),
-        cmocka_unit_test(test_others_on_a_lost_gpu), cmocka_unit_test(test_many_openings),
+        cmocka_unit_test(test_layers_that_do_not_fit),
+        cmocka_unit_test(test_calls_that_fail),
+        cmocka_unit_test(test_a_lost_gpu),
+        cmocka_unit_test(test_others_on_a_lost_gpu),
+        cmocka_unit_test(test_many_openings),
         cmocka_unit_test(test_several_processes),
     };
     return cmocka_run_group_tests(tests, find_functions, free_folder);

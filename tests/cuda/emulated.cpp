@@ -11,6 +11,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <new>
 #include <set>
 #include <vector>
@@ -242,6 +243,27 @@ static int take(void *from) {
     return succeed();
 }
 
+/* The GPU's memory, by its blocks, and what other processes have of it. $MICA_EMULATED_MEMORY: how
+ * large it is, in bytes (default: 8 GB). */
+static std::map<uint64_t, size_t> blocks;
+static size_t blocks_bytes, others_bytes;
+static pthread_mutex_t blocks_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static size_t total_bytes() {
+    const char *text = getenv("MICA_EMULATED_MEMORY");
+    return text ? strtoull(text, nullptr, 10) : size_t(8) << 30;
+}
+
+static size_t free_bytes() {
+    size_t taken = blocks_bytes + others_bytes, total = total_bytes();
+    return taken < total ? total - taken : 0;
+}
+
+/* Lets other processes have so much. */
+extern "C" void emulated_take(uint64_t bytes) {
+    others_bytes = bytes;
+}
+
 /* A kernel with what it takes. */
 struct kernel_node {
     kernel *k;
@@ -388,7 +410,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int) {
     return succeed();
 }
 int cuDeviceTotalMem_v2(size_t *bytes, int) {
-    *bytes = size_t(8) << 30;
+    *bytes = total_bytes();
     return succeed();
 }
 int cuDevicePrimaryCtxRetain(void **context, int) {
@@ -401,6 +423,8 @@ int cuDevicePrimaryCtxRelease_v2(int) {
     int error = succeed();
     if (unreachable) {
         living = 0;
+        blocks.clear();
+        blocks_bytes = 0;
         streams.clear();
     }
     unreachable = false;
@@ -415,18 +439,29 @@ int cuCtxPushCurrent_v2(void *) {
 int cuCtxPopCurrent_v2(void **) {
     return succeed();
 }
-int cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
-    *free_bytes = *total = size_t(8) << 30;
+int cuMemGetInfo_v2(size_t *left, size_t *total) {
+    pthread_mutex_lock(&blocks_lock);
+    *left = free_bytes();
+    pthread_mutex_unlock(&blocks_lock);
+    *total = total_bytes();
     return succeed();
 }
 int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
-    void *host;
-    int error = give(&host, bytes);
+    void *host = nullptr;
+    pthread_mutex_lock(&blocks_lock);
+    bool fits = bytes <= free_bytes();
+    int error = fits ? give(&host, bytes) : fails() ? UNKNOWN : NO_MEMORY;
     *address = reinterpret_cast<uintptr_t>(host);
+    if (!error) blocks_bytes += blocks[*address] = bytes;
+    pthread_mutex_unlock(&blocks_lock);
     return error;
 }
 int cuMemFree_v2(uint64_t address) {
     end_all();
+    pthread_mutex_lock(&blocks_lock);
+    blocks_bytes -= blocks[address];
+    blocks.erase(address);
+    pthread_mutex_unlock(&blocks_lock);
     return take(host_of(address));
 }
 int cuMemHostAlloc(void **host, size_t bytes, unsigned) {
@@ -450,8 +485,14 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *on) 
     std::vector<char> staged(data, data + bytes);
     return push(on, [=] { memcpy(host_of(to), staged.data(), bytes); });
 }
+/* Into memory that is not pinned, which the caller may free whatever becomes of the wait, the driver
+ * has copied when it returns. */
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *on) {
-    return push(on, [=] { memcpy(to, host_of(from), bytes); });
+    int error = push(on, [=] { memcpy(to, host_of(from), bytes); });
+    pthread_mutex_lock(&lock);
+    if (!error && !pinned.count(to)) run_to(static_cast<stream *>(on), UINT64_MAX);
+    pthread_mutex_unlock(&lock);
+    return error;
 }
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *on) {
     return push(on, [=] { memcpy(host_of(to), host_of(from), bytes); });
