@@ -13,6 +13,25 @@ typedef struct devices_values {
     bool calibrate;
 } devices_values;
 
+/* The rate of that name; 0: the device was not measured. */
+static double find_rate(mica_device *device, const char *name) {
+    for (size_t i = 0; i < mica_rate_count(); i++)
+        if (strcmp(mica_rate_name(i), name) == 0) return mica_device_rate(device, i);
+    return 0;
+}
+
+/* What plans of layers go by (mica_model_options.accelerator_layers), where it was measured. */
+static void print_rates(mica_device *device) {
+    double q4 = find_rate(device, "matvec_q4"), bf16 = find_rate(device, "matvec_bf16");
+    double memory = find_rate(device, "memory_large");
+    double up = find_rate(device, "upload"), down = find_rate(device, "download");
+    if (memory <= 0) return;
+    cli_print(stdout, "  reads        %.4g GB/s; weights of 4 bits %.4g, of bf16 %.4g\n",
+              memory * 1e-9, q4 * 1e-9, bf16 * 1e-9);
+    if (up > 0)
+        cli_print(stdout, "  copies       %.4g GB/s to it, %.4g from it\n", up * 1e-9, down * 1e-9);
+}
+
 static void print_device(const char *name, bool chosen) {
     char memory[CLI_NUMBER];
     mica_device *device = NULL;
@@ -32,6 +51,7 @@ static void print_device(const char *name, bool chosen) {
         cli_print(stdout, "  working set  %s\n", cli_format_bytes(info.working_set_bytes, memory));
     if (info.max_array_bytes)
         cli_print(stdout, "  max array    %s\n", cli_format_bytes(info.max_array_bytes, memory));
+    print_rates(device);
     if (chosen) puts("  chosen       unless --device names another");
     mica_device_close(&device);
 }
@@ -153,7 +173,8 @@ const cli_verb cli_verb_devices = {
                "\n"
                "--calibrate measures how fast each device computes and moves data, prints it and\n"
                "keeps it in the folder mica of $XDG_CACHE_HOME, else of ~/.cache: programs choose\n"
-               "a device by it (mica/cost.h).\n",
+               "a device by it (mica/cost.h), and the layers of a model that does not fit into a\n"
+               "GPU's memory are divided by it. What was measured is listed.\n",
     .values_bytes = sizeof(devices_values),
     .groups = {{"Output", devices_options, CLI_COUNT(devices_options), 0}},
     .run = run,

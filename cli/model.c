@@ -21,7 +21,8 @@ const cli_option cli_model_options[CLI_MODEL_SESSION] = {
     CLI_OPTION(INT, "gpu-layers", cli_model_values, gpu_layers, .placeholder = "N", .initial = "-1",
                .min = -1, .max = 1e6,
                .help = "layers, the last ones, that --device computes; the CPU computes the "
-                       "others, whose weights and caches it keeps; -1: as many as fit"),
+                       "others, whose weights and caches it keeps; -1: what is fastest "
+                       "with the memory that the device has"),
     CLI_OPTION(TEXT, "engine", cli_model_values, engine, .placeholder = "NAME",
                .help = "the engine that computes: native, or mlx_lm for Python's mlx-lm (mica "
                        "devices lists them); the default is the first that knows the model"),

@@ -114,10 +114,10 @@ typedef struct mica_model_options {
                                low-rank matmuls are added to the model's. NULL: none. Borrowed */
     int accelerator_layers; /* number of layers, the last ones, for the device to compute. The CPU
                                computes the others, whose weights and caches stay in its memory;
-                               MICA_NO_LAYERS: the device has none. 0: as many as fit into the
-                               device's memory with caches of context_length tokens (0: 8,192, or
-                               the model's own context where that is less). Where layers have
-                               experts, and the rest fits, only these stay with the CPU.
+                               MICA_NO_LAYERS: the device has none. 0: what is fastest, by rates
+                               that are measured (mica/cost.h), with what is free of its memory and
+                               caches of context_length tokens (0: 8,192, or the model's own
+                               context where that is less); the CPU may have experts alone.
                                mica_model_info.note says which layers the CPU computes, or that
                                this has no effect */
     mica_arithmetic arithmetic; /* of matmuls with quantised and bf16 weights */

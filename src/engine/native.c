@@ -54,11 +54,18 @@ static mica_status watch_loading(void *context, uint64_t done, uint64_t total) {
 static mica_status note_layers(native *model, const mica_model_options *options,
                                const mica_device *device) {
     mica_device_info info = {.struct_bytes = sizeof info};
-    int far = model->lm->far_layers, layers = model->lm->spec.n_layers;
+    int far = model->lm->far_layers, experts = model->lm->far_experts;
+    int layers = model->lm->spec.n_layers;
+    char whole[32] = "", part[64] = "";
     mica_device_get_info(device, &info);
-    if (far)
-        return mc_lm_note(model->lm, "the CPU computes %slayers 0 to %d of %d, device %s the rest",
-                          model->lm->far_kind ? "the experts of " : "", far - 1, layers, info.name);
+    if (far) (void)snprintf(whole, sizeof whole, "layers 0 to %d", far - 1);
+    if (experts > far)
+        (void)snprintf(part, sizeof part, "%sthe experts of layers %d to %d", far ? " and " : "",
+                       far, experts - 1);
+    if (far || experts)
+        return mc_lm_note(model->lm, "the CPU computes %s%s of %d, device %s the rest%s", whole,
+                          part, layers, info.name,
+                          model->lm->far_measured ? ": planned by measured rates" : "");
     if (!options->accelerator_layers || options->accelerator_layers >= layers) return MICA_OK;
     return mc_lm_note(model->lm,
                       "accelerator_layers %d has no effect: device %s computes all %d layers",

@@ -25,12 +25,7 @@ bool mc_lm_has_layer(const mc_lm *lm, int layer) {
 }
 
 bool mc_lm_layer_falls_back(const mc_lm *lm, int layer) {
-    return layer < lm->far_layers && !lm->far_kind;
-}
-
-bool mc_lm_block_falls_back(const mc_lm *lm, int layer, int block) {
-    if (layer >= lm->far_layers) return false;
-    return !lm->far_kind || mc_spec_block(&lm->spec, layer, block)->kind == lm->far_kind;
+    return layer < lm->far_layers;
 }
 
 bool mc_lm_passes_on(const mc_lm *lm) {

@@ -57,8 +57,9 @@ typedef struct mc_lm {
     mc_linear unstreams[MC_MAX_STREAMS];
     mc_lm_rope ropes[MC_MAX_ROPES];     /* of spec.ropes */
     mc_lm_rope far_ropes[MC_MAX_ROPES]; /* the same, with the fallback device */
-    int far_layers; /* the first ones, which lie with the fallback device, and run there */
-    const struct mc_block *far_kind; /* of their blocks, those that do; NULL: all */
+    int far_layers;    /* the first ones, which lie with the fallback device, and run there */
+    int far_experts;   /* of the layers below this number the experts do, too */
+    bool far_measured; /* how many was decided by measured rates */
     struct mc_sentence *sentence; /* of an embedder with files of sentence-transformers, or NULL */
     struct mc_ranker *ranker;     /* of a cross-encoder, or NULL */
     char model_type[64];          /* as in config.json; "": it has none */
@@ -91,9 +92,8 @@ mc_lm_slot *mc_lm_next_matrix(const mc_lm *lm, size_t *at);
 /* Whether a layer is computed here, and not by another stage of a pipeline. */
 bool mc_lm_has_layer(const mc_lm *lm, int layer);
 
-/* Whether a block's weights lie with the device's fallback, so that it runs there; and whether all
- * of a layer does, with what it carries. */
-bool mc_lm_block_falls_back(const mc_lm *lm, int layer, int block);
+/* Whether a layer's weights lie with the device's fallback, so that it runs there, and what it
+ * carries. */
 bool mc_lm_layer_falls_back(const mc_lm *lm, int layer);
 
 /* Whether a pass gives what it computes to a stage behind this one. */

@@ -56,5 +56,12 @@ What each device was measured at is printed, and kept, unless it is said that th
   $ cat "$HOME"/.cache/mica/calibration-cpu-*.json 2>/dev/null |
   >   cat - busy | grep -qE '"matmul_f32_large": [1-9]|^mica: cpu: the machine is busy' && echo 1
   1
+  $ files=$(ls "$HOME"/.cache/mica/calibration-cpu-*.json 2>/dev/null | wc -l)
+  > lines=$(mica devices | sed '/^mlx/,$d' | grep -cE '^  reads +[0-9.e+]+ GB/s; weights')
+  > test "$files" = "$lines" && echo listed
+  listed
   $ MICA_CALIBRATION=off mica devices --calibrate 2>&1 >/dev/null | head -n 1
   mica: cpu: device_calibrate: MICA_CALIBRATION is off: nothing is measured
+  $ MICA_CALIBRATION=off mica devices | grep -c '^  reads'
+  0
+  [1]

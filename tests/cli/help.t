@@ -189,8 +189,8 @@ Each verb explains itself, in lines of 80 columns at most.
                                   this machine); the default is cpu
         --gpu-layers N            layers, the last ones, that --device computes;
                                   the CPU computes the others, whose weights and
-                                  caches it keeps; -1: as many as fit (default:
-                                  -1)
+                                  caches it keeps; -1: what is fastest with the
+                                  memory that the device has (default: -1)
         --engine NAME             the engine that computes: native, or mlx_lm for
                                   Python's mlx-lm (mica devices lists them); the
                                   default is the first that knows the model
@@ -356,8 +356,8 @@ Each verb explains itself, in lines of 80 columns at most.
                                   this machine); the default is cpu
         --gpu-layers N            layers, the last ones, that --device computes;
                                   the CPU computes the others, whose weights and
-                                  caches it keeps; -1: as many as fit (default:
-                                  -1)
+                                  caches it keeps; -1: what is fastest with the
+                                  memory that the device has (default: -1)
         --engine NAME             the engine that computes: native, or mlx_lm for
                                   Python's mlx-lm (mica devices lists them); the
                                   default is the first that knows the model
@@ -516,8 +516,8 @@ Each verb explains itself, in lines of 80 columns at most.
                                   this machine); the default is cpu
         --gpu-layers N            layers, the last ones, that --device computes;
                                   the CPU computes the others, whose weights and
-                                  caches it keeps; -1: as many as fit (default:
-                                  -1)
+                                  caches it keeps; -1: what is fastest with the
+                                  memory that the device has (default: -1)
         --engine NAME             the engine that computes: native, or mlx_lm for
                                   Python's mlx-lm (mica devices lists them); the
                                   default is the first that knows the model
@@ -603,8 +603,8 @@ Each verb explains itself, in lines of 80 columns at most.
                                   this machine); the default is cpu
         --gpu-layers N            layers, the last ones, that --device computes;
                                   the CPU computes the others, whose weights and
-                                  caches it keeps; -1: as many as fit (default:
-                                  -1)
+                                  caches it keeps; -1: what is fastest with the
+                                  memory that the device has (default: -1)
   
   Help:
     -h, --help                    print this help and exit
@@ -704,8 +704,8 @@ Each verb explains itself, in lines of 80 columns at most.
                                   this machine); the default is cpu
         --gpu-layers N            layers, the last ones, that --device computes;
                                   the CPU computes the others, whose weights and
-                                  caches it keeps; -1: as many as fit (default:
-                                  -1)
+                                  caches it keeps; -1: what is fastest with the
+                                  memory that the device has (default: -1)
         --engine NAME             the engine that computes: native, or mlx_lm for
                                   Python's mlx-lm (mica devices lists them); the
                                   default is the first that knows the model
@@ -753,7 +753,8 @@ Each verb explains itself, in lines of 80 columns at most.
   
   --calibrate measures how fast each device computes and moves data, prints it and
   keeps it in the folder mica of $XDG_CACHE_HOME, else of ~/.cache: programs
-  choose a device by it (mica/cost.h).
+  choose a device by it (mica/cost.h), and the layers of a model that does not fit
+  into a GPU's memory are divided by it. What was measured is listed.
   
   Output:
         --ops                     print how each device runs each op

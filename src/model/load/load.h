@@ -22,8 +22,8 @@ mica_status mc_lm_open(const char *folder, mica_device *device, const mc_weights
 /* Which layers a device computes: the last ones. The others lie with its fallback device, weights
  * and caches, and run there. */
 typedef struct mc_lm_places {
-    /* How many; -1: none; 0: as many as it has memory for. Where all do not fit, and layers have
-     * experts, these lie with the fallback, and nothing else, if that is enough. */
+    /* How many; -1: none; 0: as are fastest with the memory that it has. Of further layers the
+     * experts may lie with the fallback. */
     int layers;
     int64_t tokens;       /* that caches are to have room for; 0: 8,192, or the context */
     double element_bytes; /* of a cache's elements */
@@ -34,11 +34,18 @@ mica_status mc_lm_open_placed(const char *folder, mica_device *device,
                               const mc_weights_options *options, const mc_lm_places *places,
                               mc_lm **lm);
 
-/* Decides lm->far_layers, from the spec and the tensors, but those that it ignores. A device that
- * is complete has all. errors  MICA_ENOMEM */
+/* Decides lm->far_layers and lm->far_experts, from the spec and the tensors, but those that it
+ * ignores. A device that is complete has all. Where not all fits, the devices are measured
+ * (mica_device_calibrate), and a token of an answer is to take the least time; with
+ * MICA_CALIBRATION=off, or where that fails, the fallback is to read the fewest bytes for it.
+ * errors  MICA_ENOMEM */
 typedef bool (*mc_lm_ignore)(const mc_decoder_spec *spec, const char *name);
-mica_status mc_lm_place(mc_lm *lm, const mc_weights *weights, const mica_device *device,
+mica_status mc_lm_place(mc_lm *lm, const mc_weights *weights, mica_device *device,
                         const mc_lm_places *places, mc_lm_ignore ignores);
+
+/* Whether a block's weights lie with the device's fallback, so that it runs there: those of a layer
+ * that does (mc_lm_layer_falls_back), or its experts. */
+bool mc_lm_block_falls_back(const mc_lm *lm, int layer, int block);
 
 /* Adds the low-rank adapter in a folder, mlx-lm's or PEFT's, to the matrices that it names, and
  * puts the tensors that were trained whole in the place of the model's own. Allowed once, before
