@@ -142,7 +142,7 @@ goldens() {
   part load 60 "$build/tests/test_op" make
   (tests op 120 golden contract arrange binary convert index loss make matmul norm quant reduce rope
     tests op 120 scan select shape sort unary attention attention_gradient gather_mm layer nn
-    tests op 120 attention_wide paged recurrence window random custom conv fft) &
+    tests op 120 rows attention_wide paged recurrence window random custom conv fft) &
   (tests model 200 families gradient adapter mla hybrids
     tests model 120 lm arithmetic experts packing published) &
   (tests session 200 session_golden sampler session_file places prefix swap
@@ -156,19 +156,26 @@ goldens() {
   part stream-no-graphs 60 env MICA_CUDA_GRAPHS=off "$build/tests/test_session" stream
 }
 
+# tool NAME: over tests of ops and sessions
+tool() {
+  for name in norm matmul gather_mm quant rope loss rows attention_wide; do
+    part "$1-$name" 60 compute-sanitizer --tool "$1" --error-exitcode 9 \
+      "$build/tests/test_op" $name
+  done
+  part "$1-session" 90 compute-sanitizer --tool "$1" --error-exitcode 9 \
+    "$build/tests/test_session" session_golden
+}
+
+# All at a time: one after the other, the last would have no time.
 sanitize() {
   command -v compute-sanitizer > /dev/null || {
     echo "sanitize: there is no compute-sanitizer"
     return
   }
-  for tool in memcheck racecheck initcheck synccheck; do
-    for name in norm matmul gather_mm quant rope loss attention_wide; do
-      part "$tool-$name" 25 compute-sanitizer --tool $tool --error-exitcode 9 \
-        "$build/tests/test_op" $name
-    done
-    part "$tool-session" 50 compute-sanitizer --tool $tool --error-exitcode 9 \
-      "$build/tests/test_session" session_golden
+  for name in memcheck racecheck initcheck synccheck; do
+    tool $name &
   done
+  wait
 }
 
 # Two processes, which wait for the GPU in turn, have half a million tokens each.

@@ -485,8 +485,8 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *on) 
     std::vector<char> staged(data, data + bytes);
     return push(on, [=] { memcpy(host_of(to), staged.data(), bytes); });
 }
-/* Into memory that is not pinned, which the caller may free whatever becomes of the wait, the driver
- * has copied when it returns. */
+/* Into memory that is not pinned, which the caller may free whatever becomes of the wait, the
+ * driver has copied when it returns. */
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *on) {
     int error = push(on, [=] { memcpy(to, host_of(from), bytes); });
     pthread_mutex_lock(&lock);
