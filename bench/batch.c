@@ -3,7 +3,8 @@
  *     batch MODEL [TOKENS [ROWS [THREADS]]]
  *
  * Prompts are short and all rows have TOKENS tokens, so decoding takes nearly all the time. ROWS 0:
- * 1, 2, 4, 8 and so on. THREADS 0: one per core. */
+ * 1, 2, 4, 8 and so on. THREADS 0: one per core.
+ * $MICA_DEVICE names the device. */
 #include <mica/mica.h>
 
 #include <stdio.h>
@@ -44,8 +45,8 @@ int main(int argc, char **argv) {
                 argv[0], MAX);
         return 2;
     }
-    mica_status status =
-        mica_model_open(argv[1], &(mica_model_options){.threads = threads}, &model);
+    const mica_model_options options = {.threads = threads, .device_name = getenv("MICA_DEVICE")};
+    mica_status status = mica_model_open(argv[1], &options, &model);
     printf("rows  tokens/s  of the first\n");
     for (rows = rows > 0 ? rows : 1; !status && rows <= last; rows *= 2) {
         status = measure(model, rows, tokens, &rate);

@@ -2,10 +2,11 @@
 # What to run on a machine with a GPU: what the emulated driver cannot show, in calls of less than
 # ten minutes each.
 #
-#   bench/cuda_machine.sh BUILD OUT speed|tests|sanitize|long [ROOT]     from the project's root
+#   bench/cuda_machine.sh BUILD OUT speed|many|tests|sanitize|long [ROOT]     from the project's root
 #
 # speed     loads all kernels, checks a few ops, then the rates of answers and prompts, and where a
 #           step's time goes, for models with random weights (bench/random_model)
+# many      batches, clients of a schedule, long prompts and training, likewise
 # tests     goldens of ops, models, families, adapters, sessions, sampling and gradients, streams,
 #           batches, and layers on two devices
 # sanitize  compute-sanitizer over tests of ops and sessions, four tools
@@ -137,6 +138,31 @@ speed() {
   rates gpt-oss-20b 90 -p 128,2048 -n 128 -r 3
 }
 
+# clients NAME CLIENTS PROMPT ANSWER: that ask once, each
+clients() {
+  part "clients-$1-$2-$3" 90 env MICA_DEVICE=cuda "$build/bench/schedule" "$work/$1" "$2" "$3" "$4" \
+    0 1
+  tail -n 1 "$out/clients-$1-$2-$3.log"
+}
+
+many() {
+  model llama3.1-8b llama3.1-8b &
+  model qwen3-0.6b qwen3-0.6b
+  short=128 long=2048 answer=128
+  [ -z "${MICA_DRY:-}" ] || short=8 long=16 answer=4
+  clients qwen3-0.6b 64 16 $answer
+  await llama3.1-8b
+  clients llama3.1-8b 8 16 $answer
+  clients llama3.1-8b 8 $long $answer
+  clients llama3.1-8b 64 $((4 * short)) $answer
+  clients llama3.1-8b 64 $long $((answer / 2))
+  part train 90 env MICA_DEVICE=cuda "$build/bench/train_step" "$work/llama3.1-8b" $long 4
+  tail -n 4 "$out/train.log"
+  part train-profile 60 env MICA_DEVICE=cuda MICA_CUDA_PROFILE="$out/train-profile.txt" \
+    "$build/bench/train_step" "$work/llama3.1-8b" $long 2
+  rates llama3.1-8b 90 -p $((4 * short)),$((8 * long)) -n 4 -r 3
+}
+
 # Four at a time: each waits for the GPU most of the time.
 goldens() {
   part load 60 "$build/tests/test_op" make
@@ -199,6 +225,7 @@ long() {
 head -5 "$out/devices.log"
 case $call in
   speed) speed ;;
+  many) many ;;
   tests) goldens ;;
   sanitize) sanitize ;;
   long) long ;;

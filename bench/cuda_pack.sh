@@ -9,8 +9,8 @@ set -eu
 build=$1
 case $2 in /*) to=$2 ;; *) to=$PWD/$2 ;; esac
 wheel=${3:-}
-programs="mica bench/random_model bench/memory tests/test_op tests/test_model tests/test_session
-  tests/test_task tests/test_grad tests/test_schedule"
+programs="mica bench/random_model bench/memory bench/schedule bench/train_step tests/test_op
+  tests/test_model tests/test_session tests/test_task tests/test_grad tests/test_schedule"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/build/bench" "$work/build/tests" "$work/build/lib" "$work/tests"

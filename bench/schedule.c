@@ -6,10 +6,10 @@
  *
  * PROMPT and ANSWER are numbers of tokens, 200 and 50 by default; STEP_TOKENS as in
  * mc_schedule_options. CLIENTS 0: 1, 4, 8 and 16. Each client asks ROUNDS times, 4 by default. The
- * first SHARED tokens of all prompts are the same. Answers are greedy, or drawn at TEMPERATURE,
- * with up to DRAFT_TOKENS guesses. With SCHEMA, a file, they are documents of that JSON schema; the
- * last columns are then what masks took and what answers waited for them, with nothing known of the
- * schema at first. */
+ * first SHARED tokens of all prompts are the same. Answers are greedy, or drawn at TEMPERATURE, with
+ * up to DRAFT_TOKENS guesses. With SCHEMA, a file, they are documents of that JSON schema; the last
+ * columns are then what masks took and what answers waited for them, with nothing known of the
+ * schema at first. $MICA_DEVICE names the device. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <stdio.h>
@@ -172,7 +172,8 @@ int main(int argc, char **argv) {
                 argv[0]);
         return 2;
     }
-    mica_status status = mica_model_open(argv[1], NULL, &model);
+    mica_status status = mica_model_open(
+        argv[1], &(mica_model_options){.device_name = getenv("MICA_DEVICE")}, &model);
     mica_model_get_info(model, &info);
     bench b = {.generate = {.max_tokens = answer,
                             .ignore_eos = true,

@@ -5,7 +5,7 @@
  *
  * Prints what memory the program says that it will take, what the device and the system then count,
  * and each step's time: by the clock, and of all threads. exact: matmuls do not round activations.
- * whole: no layer is a checkpoint. */
+ * whole: no layer is a checkpoint. $MICA_DEVICE names the device. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <mica/mica.h>
@@ -183,8 +183,9 @@ int main(int argc, char **argv) {
         t.o.exact = t.o.exact || strcmp(argv[i], "exact") == 0;
         t.o.whole = t.o.whole || strcmp(argv[i], "whole") == 0;
     }
-    mica_status status =
-        mica_device_open("cpu", &(mica_device_options){.threads = t.o.threads}, &t.device);
+    const char *name = getenv("MICA_DEVICE");
+    mica_status status = mica_device_open(
+        name ? name : "cpu", &(mica_device_options){.threads = t.o.threads}, &t.device);
     if (!status) status = mica_scope_open(t.device, &t.s);
     if (!status) status = mc_lm_open(t.o.model, t.device, NULL, &t.lm);
     if (!status && !t.o.exact) mc_lm_set_arithmetic(t.lm, MICA_ARITHMETIC_DEFAULT);
