@@ -1,4 +1,3 @@
-#include "graph/dim.h"
 #include "graph/graph.h"
 #include "model/linear.h"
 #include "op/matmul.h"
@@ -50,33 +49,29 @@ static mica_array add_picked_bias(mica_scope *s, const mc_linear *linear, mica_a
     return mica_add(s, y, mica_take(s, linear->bias, picks, 0));
 }
 
-/* y [T, k, out], and what the adapters of each place's expert give for rows [.., 1, in], of which
- * lhs picks. */
+/* y [T, k, out], and what the adapters of each place's expert give for rows [T, 1 or k, 1, in]. */
 static mica_array add_picked_factors(mica_scope *s, const mc_linear *linear, mica_array y,
-                                     mica_array rows, mica_array lhs, mica_array picks) {
+                                     mica_array rows, mica_array picks) {
     if (!mica_valid(linear->lora_a)) return y;
     int64_t places = mica_array_dim(picks, 0), k = mica_array_dim(picks, 1);
-    mica_array low = mc_gather_rows(s, drop(s, linear, rows), linear->lora_a, lhs, picks, false);
+    mica_array low =
+        mc_gather_rows(s, drop(s, linear, rows), linear->lora_a, MICA_NONE, picks, false);
     low = mc_gather_rows(s, low, linear->lora_b, MICA_NONE, picks, false); /* [T, k, 1, out] */
     return mica_add(s, y, mica_reshape(s, low, (int64_t[]){places, k, linear->out}, 3));
 }
 
 mica_array mc_linear_pick(mica_scope *s, const mc_linear *linear, mica_array x, mica_array picks) {
-    mica_array at = picks;
-    int64_t places = mica_array_dim(x, 0), n = mica_array_dim(x, 1), count = mc_dim_mul(places, n);
-    mica_array rows = mica_reshape(s, x, (int64_t[]){count, 1, linear->in}, 3), y;
-    mica_array lhs = mica_arange(s, 0.0, (double)count, 1.0, MICA_I32);
-    lhs = mica_reshape(s, lhs, (int64_t[]){places, n}, 2); /* k picks broadcast to it */
+    mica_array at = picks, rows = mica_expand_dims(s, x, 2), y; /* which k picks broadcast */
     if (mica_valid(linear->places)) at = mica_take(s, linear->places, picks, 0);
     if (linear->quantised)
         y = mc_gather_qmm(s, rows, linear->weight, linear->scales, linear->biases, linear->quant,
-                          lhs, at, linear->fast);
+                          MICA_NONE, at, linear->fast);
     else
-        y = mc_gather_rows(s, rows, linear->weight, lhs, at, linear->fast != 0);
+        y = mc_gather_rows(s, rows, linear->weight, MICA_NONE, at, linear->fast != 0);
     y = mica_squeeze(s, y, 2);
     if (mica_valid(linear->gains)) y = mica_multiply(s, y, mica_take(s, linear->gains, at, 0));
     y = add_picked_bias(s, linear, y, picks);
-    return add_picked_factors(s, linear, y, rows, lhs, picks);
+    return add_picked_factors(s, linear, y, rows, picks);
 }
 
 mica_array mc_linear_apply(mica_scope *s, const mc_linear *linear, mica_array x) {

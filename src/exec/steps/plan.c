@@ -188,12 +188,23 @@ static mica_status add_nodes(builder *b) {
 
 /* ---- joint steps ---- */
 
+/* Whether operands are the same numbers, perhaps through two views. */
+static bool is_same_operand(const mc_plan *p, uint32_t x, uint32_t y) {
+    if (x == y || x == MC_ABSENT || y == MC_ABSENT) return x == y;
+    const mc_value *u = &p->values[x], *v = &p->values[y];
+    return u->root == v->root && u->offset_bytes == v->offset_bytes &&
+           u->layout.dtype == v->layout.dtype && mc_layout_same_shape(&u->layout, &v->layout) &&
+           memcmp(u->layout.strides, v->layout.strides,
+                  (size_t)u->layout.ndim * sizeof *u->layout.strides) == 0;
+}
+
 /* Whether step j may run together with step i, before those between: the same op over the same
  * first operand, and no operand that is made by step i or later. */
 static bool may_join(const builder *b, uint32_t i, uint32_t j) {
     const mc_plan *p = b->plan;
     const mc_step *step = &p->steps[j];
-    if (step->op != p->steps[i].op || step->in[0] != p->steps[i].in[0]) return false;
+    if (step->op != p->steps[i].op || !is_same_operand(p, step->in[0], p->steps[i].in[0]))
+        return false;
     for (uint32_t k = 0; k < step->n_in; k++)
         if (step->in[k] != MC_ABSENT && b->made[p->values[step->in[k]].root] > i) return false;
     return true;
@@ -220,10 +231,12 @@ static void move_step(builder *b, uint32_t from, uint32_t to) {
  * computes it again: earlier, its result would take memory all the time in between. */
 static bool is_again(const builder *b, uint32_t i, uint32_t n, uint32_t j) {
     const mc_step *steps = b->plan->steps, *step = &steps[j];
-    for (uint32_t k = i; k < i + n; k++)
-        if (steps[k].n_in == step->n_in &&
-            memcmp(steps[k].in, step->in, step->n_in * sizeof *step->in) == 0)
-            return true;
+    for (uint32_t k = i; k < i + n; k++) {
+        bool same = steps[k].n_in == step->n_in;
+        for (uint32_t m = 0; m < step->n_in && same; m++)
+            same = is_same_operand(b->plan, steps[k].in[m], step->in[m]);
+        if (same) return true;
+    }
     return false;
 }
 
