@@ -42,7 +42,7 @@ typedef struct rows_of_f32 {
 static __device__ inline rows_of_f32 rows_from(const mc_cuda_view &x, i64 b, i64 h, i64 first,
                                                i64 count, i64 d) {
     const float *from =
-        (const float *)x.data + b * x.strides[0] + h * x.strides[1] + first * x.strides[2];
+        (const float *)data_of(x) + b * x.strides[0] + h * x.strides[1] + first * x.strides[2];
     rows_of_f32 rows = {from, count - first, d, x.strides[2], x.strides[3]};
     return rows;
 }
@@ -88,13 +88,23 @@ static __device__ inline void load_tile(unsigned char *to, int term_bytes, int a
 template <int TERMS> struct sixteen { uint32_t of[TERMS][4]; };
 template <int TERMS> struct eight { uint32_t of[TERMS][2]; };
 
+/* Tensor cores cut off what is far below a sum: so several terms are added up apart, the products
+ * of the smallest first, and then to the sum. */
 template <int TERMS>
 static __device__ inline void multiply(float *d, const sixteen<TERMS> &a, const eight<TERMS> &b) {
+    float apart[4] = {0, 0, 0, 0};
+    float *to = TERMS == 1 ? d : apart;
 #pragma unroll
-    for (int i = 0; i < TERMS; i++)
+    for (int both = TERMS - 1; both >= 0; both--)
 #pragma unroll
-        for (int j = 0; j + i < TERMS; j++)
-            mma_bf16(d, a.of[i][0], a.of[i][1], a.of[i][2], a.of[i][3], b.of[j][0], b.of[j][1]);
+        for (int i = both; i >= 0; i--) {
+            const uint32_t *x = a.of[i], *y = b.of[both - i];
+            mma_bf16(to, x[0], x[1], x[2], x[3], y[0], y[1]);
+        }
+    if (TERMS == 1) return;
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+        d[e] += apart[e];
 }
 
 static __device__ inline uint32_t word_at(const unsigned char *from) {
