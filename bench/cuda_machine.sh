@@ -2,7 +2,7 @@
 # What to run on a machine with a GPU: what the emulated driver cannot show, in calls of less than
 # ten minutes each.
 #
-#   bench/cuda_machine.sh BUILD OUT speed|many|tests|sanitize|long [ROOT]     from the project's root
+#   bench/cuda_machine.sh BUILD OUT speed|many|tests|sanitize|long [ROOT]    from the project's root
 #
 # speed     loads all kernels, checks a few ops, then the rates of answers and prompts, and where a
 #           step's time goes, for models with random weights (bench/random_model)

@@ -6,7 +6,7 @@
  *
  * PROMPT and ANSWER are numbers of tokens, 200 and 50 by default; STEP_TOKENS as in
  * mc_schedule_options. CLIENTS 0: 1, 4, 8 and 16. Each client asks ROUNDS times, 4 by default. The
- * first SHARED tokens of all prompts are the same. Answers are greedy, or drawn at TEMPERATURE, with
+ * first SHARED tokens of all prompts are alike. Answers are greedy, or drawn at TEMPERATURE, with
  * up to DRAFT_TOKENS guesses. With SCHEMA, a file, they are documents of that JSON schema; the last
  * columns are then what masks took and what answers waited for them, with nothing known of the
  * schema at first. $MICA_DEVICE names the device. */

@@ -146,14 +146,16 @@ bool mc_cuda_gemv_of(const mc_call *call, const mc_cuda_matmul *a,
                      const mc_cuda_planes_matmul *planes, int stages, struct mc_cuda_gemv *args);
 mica_status mc_cuda_run_gemv(const mc_call *call, const struct mc_cuda_gemv *args);
 
-/* Which matrices of x and of w batches are of; lhs absent: the batch's own of x. */
+/* Which matrices of x and of w batches are of. x has lhs_count of them, which are evenly apart: lhs
+ * picks of these, or, where it is absent, `each` batches in a row have the same. lhs_count 0: each
+ * batch has its own, wherever that lies. */
 typedef struct mc_cuda_picks {
     mc_cuda_view lhs, rhs; /* strides of the batch axes */
-    int64_t lhs_count, rhs_count;
+    int64_t lhs_count, rhs_count, each;
 } mc_cuda_picks;
 
-/* Computes joint products [n] of matrices that are picked, which have the same strides; where lhs
- * picks, the strides of x are those of its matrices, rows and k. Takes scratch. */
+/* Computes joint products [n] of matrices that are picked, which have the same strides; with
+ * lhs_count the strides of x are those of its matrices, rows and k. Takes scratch. */
 mica_status mc_cuda_run_picked(const mc_call *call, const mc_cuda_matmul *a, int n,
                                const mc_cuda_picks *picks);
 /* Whether kern/planes.cu knows scales of this layout. */

@@ -92,7 +92,8 @@ static bool take_gate(mc_cuda_gemv *a, const mc_cuda_gated *gate) {
 
 /* A sum behind a product, where the norm of it is the next product's. */
 static bool take_sum(mc_cuda_gemv *a, const mc_cuda_add_norm *sum, const mc_cuda_gemv *next) {
-    if (!sum || sum->inner_weight || !next || a->n_matrices != 1 || a->batches != 1) return false;
+    if (!sum || sum->inner_weight || sum->bias || !next || a->n_matrices != 1 || a->batches != 1)
+        return false;
     const mc_cuda_gemv_matrix *m = &a->matrices[0];
     const float *other = sum->x == m->out ? sum->y : sum->x;
     if ((sum->x != m->out && sum->y != m->out) || other == m->out || sum->rows != 1 ||

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 
-enum { MAX_ROWS = 256 };
+enum { MAX_ROWS = 2048 };
 
 /* A kernel over a grid. */
 typedef struct profile_row {

@@ -190,11 +190,27 @@ static bool is_plain_norm(const mc_call *norm, int64_t size, int32_t *is_bf16) {
            is_rows(&norm->out, MICA_F32, size);
 }
 
-/* What kern/norms.cu has a kernel of its own for, a sum and its norm, or a norm before them: fills
- * *a. */
+/* y, to which a bias of f32 is added, the same for all rows: fills what *a has of it. */
+static bool is_bias(const mc_call *add, int64_t size, mc_cuda_add_norm *a) {
+    const mc_operand *bias = &add->in[1];
+    const mc_layout *l = bias->layout;
+    int last = add->op == MC_OP_ADD ? l->ndim - 1 : -1;
+    if (last < 0 || l->dtype != MICA_F32 || l->shape[last] != a->d || l->strides[last] != 1 ||
+        !bias->data || !is_rows(&add->in[0], MICA_F32, size))
+        return false;
+    for (int k = 0; k < last; k++)
+        if (l->shape[k] != 1 && l->strides[k] != 0) return false;
+    a->bias = bias->data;
+    a->biased = add->out.data;
+    a->given = a->given && mc_run_is_given(add, 1);
+    return ((uintptr_t)a->bias | (uintptr_t)a->biased) % 16 == 0;
+}
+
+/* What kern/norms.cu has a kernel of its own for, a sum and its norm, or a norm, or the sum with a
+ * bias, before them: fills *a. */
 static bool is_add_norm(const mc_call *call, mc_cuda_add_norm *a) {
-    const bool has_inner = call->span == 3;
-    const mc_call *add = call + has_inner, *norm = add + 1;
+    const bool has_first = call->span == 3;
+    const mc_call *add = call + has_first, *norm = add + 1;
     const mc_operand *sum = &add->out, *x = &add->in[0], *y = &add->in[1];
     int64_t size = mc_layout_size(call->out.layout);
     if (call->span < 2 || call->span > 3 || add->op != MC_OP_ADD ||
@@ -207,11 +223,15 @@ static bool is_add_norm(const mc_call *call, mc_cuda_add_norm *a) {
     a->eps = ((const mc_attr_norm *)norm->attr)->eps;
     a->weight = norm->in[1].data;
     a->given = mc_run_is_given(norm, 1);
-    if (has_inner) {
-        if (!is_plain_norm(call, size, &a->inner_is_bf16)) return false;
+    if (has_first) {
         if (x->data == call->out.data) x = &add->in[1], y = &add->in[0];
         if (y->data != call->out.data || x->data == y->data) return false;
         y = &call->in[0];
+    }
+    if (has_first && call->op != MC_OP_RMS_NORM) {
+        if (!is_bias(call, size, a)) return false;
+    } else if (has_first) {
+        if (!is_plain_norm(call, size, &a->inner_is_bf16)) return false;
         a->inner_weight = call->in[1].data;
         a->inner_eps = ((const mc_attr_norm *)call->attr)->eps;
         a->normed = call->out.data;

@@ -75,8 +75,10 @@ static bool set_rows(const mc_cuda_matmul *a, const mc_cuda_planes_matmul *p, mc
     to->batches = to->x_rows = 1;
     if (!p->rhs.is_there) return a->batches == 1 && strides[a->ndim + 1] == 1;
     if (a->batches > MC_CUDA_GEMV_BATCHES || !set_index(a, &p->rhs, p->rhs_count, &to->rhs) ||
-        !set_index(a, &p->lhs, p->lhs_count, &to->lhs) || p->lhs_count > MC_CUDA_GEMV_BATCHES)
+        (p->lhs.is_there && !set_index(a, &p->lhs, p->lhs_count, &to->lhs)) || p->lhs_count < 1 ||
+        p->lhs_count > MC_CUDA_GEMV_BATCHES)
         return false;
+    to->each = p->each;
     to->batches = (int32_t)a->batches;
     to->x_rows = (int32_t)p->lhs_count;
     to->x_stride = strides[0];

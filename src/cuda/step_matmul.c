@@ -6,7 +6,8 @@
 
 enum { CODES = 1, SCALES, BIASES };
 /* As kern/matmul.cu has them. */
-enum { FEW_ROWS = 8, WARPS = 8, MAX_COLUMNS = 4, TILE = 32, MOST_BATCHES = 65535 };
+enum { FEW_ROWS = 8, WARPS = 8, MAX_COLUMNS = 4, TILE = 32, MOST_BATCHES = 65535, THREADS = 256 };
+enum { SHORT_ROWS = 8, NARROW = 8, NARROW_LINES = 16, MOST_NARROW = 32 }; /* of a block */
 
 bool mc_cuda_supports_quant(const void *attr, const mc_layout *const *in, int n_in,
                             const mc_layout *out) {
@@ -110,6 +111,25 @@ static mica_status start(const mc_call *call, mc_cuda_matmul *a) {
                             .threads_y = WARPS};
         return mc_cuda_start(call, few_rows_kernel(a), few, a);
     }
+    if (a->k <= TILE && !a->is_quantised && a->w_n == 1) {
+        mc_cuda_grid columns = {.x = (a->n + THREADS - 1) / THREADS,
+                                .y = (a->m + SHORT_ROWS - 1) / SHORT_ROWS,
+                                .z = z,
+                                .threads = THREADS};
+        if (columns.y <= MOST_BATCHES)
+            return mc_cuda_start(call, MC_CUDA_MATMUL_SHORT_KERNEL, columns, a);
+    }
+    a->swapped = a->m < a->n;
+    int64_t few = a->swapped ? a->m : a->n, lines = a->swapped ? a->n : a->m;
+    if (few <= MOST_NARROW && !a->is_quantised) {
+        mc_cuda_grid narrow = {.x = (few + NARROW - 1) / NARROW,
+                               .y = (lines + NARROW_LINES - 1) / NARROW_LINES,
+                               .z = z,
+                               .threads = 32,
+                               .threads_y = WARPS};
+        if (narrow.y <= MOST_BATCHES)
+            return mc_cuda_start(call, MC_CUDA_MATMUL_NARROW_KERNEL, narrow, a);
+    }
     mc_cuda_grid tiles = {.x = (a->n + TILE - 1) / TILE,
                           .y = (a->m + TILE - 1) / TILE,
                           .z = z,
@@ -196,13 +216,38 @@ static mc_cuda_view index_of(const mc_call *call, int operand) {
     return view;
 }
 
+/* Whether batches in a row share matrices of x, which are evenly apart: how many, and how far. */
+static bool find_repeats(const mc_call *call, int64_t *each, int64_t *stride) {
+    const mc_layout *out = call->out.layout;
+    int64_t strides[MICA_MAX_NDIM], span = 0;
+    int k = out->ndim - 3;
+    set_batch(call->in[0].layout, out, strides);
+    *each = 1;
+    for (; k >= 0 && (out->shape[k] == 1 || strides[k] == 0); k--)
+        *each *= out->shape[k];
+    *stride = k < 0 ? 0 : strides[k];
+    for (span = *stride; k >= 0; k--) {
+        if (out->shape[k] == 1) continue;
+        if (strides[k] != span) return false;
+        span *= out->shape[k];
+    }
+    return true;
+}
+
 static mc_cuda_picks picks_of(const mc_call *call) {
     int lhs = call->op == MC_OP_GATHER_QMM ? QMM_LHS : MM_LHS;
-    mc_cuda_picks picks = {.rhs = index_of(call, lhs + 1),
-                           .rhs_count = call->in[1].layout->shape[0]};
+    const mc_layout *out = call->out.layout;
+    mc_cuda_picks picks = {
+        .rhs = index_of(call, lhs + 1), .rhs_count = call->in[1].layout->shape[0], .each = 1};
+    int64_t each, stride, batches = 1;
+    for (int k = 0; k < out->ndim - 2; k++)
+        batches *= out->shape[k];
     if (call->in[lhs].layout) {
         picks.lhs = index_of(call, lhs);
         picks.lhs_count = call->in[0].layout->shape[0];
+    } else if (find_repeats(call, &each, &stride)) {
+        picks.each = each;
+        picks.lhs_count = batches / each;
     }
     return picks;
 }
@@ -221,9 +266,11 @@ static mc_cuda_matmul picked_of(const mc_call *call) {
         a.w_k = w->strides[1];
         a.w_n = w->strides[2];
     }
-    if (call->in[quantised ? QMM_LHS : MM_LHS].layout) {
+    int64_t each, stride = x->strides[0];
+    if (call->in[quantised ? QMM_LHS : MM_LHS].layout || find_repeats(call, &each, &stride)) {
         memset(a.x.strides, 0, sizeof a.x.strides);
-        memcpy(a.x.strides, x->strides, 3 * sizeof *x->strides);
+        a.x.strides[0] = stride;
+        memcpy(a.x.strides + 1, x->strides + x->ndim - 2, 2 * sizeof *x->strides);
     }
     return a;
 }

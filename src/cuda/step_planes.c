@@ -14,7 +14,8 @@ enum { LARGE_TILE = 128, SMALL_TILE = 64, TILE_STAGES = 4, STEP_GROUPS = 2 };
 /* As kern/gemm.cu has them: rows of a matrix, and the most of x, of a tile. */
 enum { PROMPT_ROWS = 65, GEMM_TILE = 128, GEMM_ROWS = 256, GEMM_SIZES = 3 };
 enum { GEMM_COLUMNS = 128, GEMM_SLOTS = 3 };
-enum { ACROSS = 32 }; /* as kern/matmul.cu has it */
+enum { GROUPED = 64, MOST_GROUPS = 1024 }; /* batches at least, and matrices at most */
+enum { ACROSS = 32 };                      /* as kern/matmul.cu has it */
 
 mc_cuda_tuning mc_cuda_planes_tuning;
 
@@ -96,7 +97,7 @@ typedef struct planes {
 } planes;
 
 static planes planes_of(const mc_call *call, const mc_cuda_matmul *a, const mc_cuda_picks *picks) {
-    bool picked = picks && picks->lhs.is_there, terms = format_of(a) == BF16;
+    bool picked = picks && picks->lhs_count > 0, terms = format_of(a) == BF16;
     return (planes){.picks = picks,
                     .count = !is_fast(call) ? 3
                              : terms        ? 1
@@ -126,7 +127,7 @@ static mc_cuda_to_planes source_of(const mc_cuda_matmul *a, const planes *p) {
                               .scales = p->scales};
     memcpy(args.shape, a->shape, sizeof args.shape);
     args.shape[a->ndim] = a->m;
-    if (p->picks && p->picks->lhs.is_there) {
+    if (p->picks && p->picks->lhs_count > 0) {
         args.ndim = 2;
         args.shape[0] = p->picks->lhs_count;
         args.shape[1] = a->m;
@@ -134,10 +135,15 @@ static mc_cuda_to_planes source_of(const mc_cuda_matmul *a, const planes *p) {
     return args;
 }
 
-/* In scratch. */
-static mica_status make_planes(const mc_call *call, const mc_cuda_matmul *a, planes *p) {
+static size_t planes_bytes(const mc_cuda_matmul *a, const planes *p) {
+    return (code_bytes_of(a, p) + scale_bytes_of(a, p) + 63) / 64 * 64;
+}
+
+/* In scratch, behind which so many bytes more are the caller's. */
+static mica_status make_planes(const mc_call *call, const mc_cuda_matmul *a, planes *p,
+                               size_t more) {
     size_t codes = code_bytes_of(a, p);
-    p->codes = mc_run_scratch(call->run, codes + scale_bytes_of(a, p));
+    p->codes = mc_run_scratch(call->run, planes_bytes(a, p) + more);
     if (mc_run_is_measured(call->run)) return MICA_OK;
     if (!p->codes) return MICA_ENOMEM;
     p->scales = (float *)(void *)(p->codes + codes);
@@ -202,6 +208,7 @@ static mc_cuda_planes_matmul args_of(const mc_call *call, const mc_cuda_matmul *
                                      const planes *p, int tile) {
     const mc_cuda_quant *q = &a->quant;
     mc_cuda_planes_matmul to = {.m = (int32_t)a->m,
+                                .each = 1,
                                 .units = (int32_t)units_of(a),
                                 .bits = bits_of(a),
                                 .mode = q->mode,
@@ -234,6 +241,7 @@ static mc_cuda_planes_matmul args_of(const mc_call *call, const mc_cuda_matmul *
         to.lhs = p->picks->lhs;
         to.rhs = p->picks->rhs;
         to.lhs_count = p->picks->lhs_count;
+        to.each = (int32_t)p->picks->each;
         to.rhs_count = p->picks->rhs_count;
         to.op = (int32_t)call->op;
         to.fault = mc_cuda_fault_of(call);
@@ -299,7 +307,7 @@ static mica_status start_few_rows(const mc_call *call, const mc_cuda_matmul *a, 
         args.source = source_of(a, p);
         own = (int64_t)(code_bytes_of(a, p) + scale_bytes_of(a, p));
     } else {
-        MC_TRY(make_planes(call, a, p));
+        MC_TRY(make_planes(call, a, p, 0));
         args.x = p->codes;
         args.x_scales = p->scales;
     }
@@ -343,9 +351,14 @@ static int64_t step_bytes(const mc_cuda_matmul *a, const planes *p, int tile) {
     return tile * (STEP_GROUPS * (codes + x) + STEP_GROUPS * 2 * (int64_t)sizeof(float));
 }
 
+/* Scales of two units, and where rows lie. */
+static int64_t beside_steps(int tile) {
+    return 4 * tile * SCALE_PITCH + 2 * tile * (int64_t)sizeof(int32_t);
+}
+
 static int64_t stages_of(const mc_call *call, const mc_cuda_matmul *a, const planes *p, int tile) {
     const mc_cuda_state *state = call->state;
-    int64_t room = state->shared_bytes - 1024 - 4 * tile * SCALE_PITCH;
+    int64_t room = state->shared_bytes - 1024 - beside_steps(tile);
     return smaller(room / step_bytes(a, p, tile), TILE_STAGES);
 }
 
@@ -363,20 +376,70 @@ static bool is_large(const mc_call *call, const mc_cuda_matmul *a, int n, const 
            a->m > SMALL_TILE && stages_of(call, a, p, LARGE_TILE) >= 2;
 }
 
+/* x_tiles: of rows of x; args: but for its stages. */
+static mica_status start_tiles_of(const mc_call *call, const mc_cuda_matmul *a, const planes *p,
+                                  bool large, int64_t x_tiles, int64_t batches,
+                                  mc_cuda_planes_matmul *args) {
+    int tile = large ? LARGE_TILE : SMALL_TILE;
+    args->stages = (int32_t)stages_of(call, a, p, tile);
+    int64_t shared = args->stages * step_bytes(a, p, tile) + beside_steps(tile);
+    mc_cuda_grid grid = {.x = x_tiles,
+                         .y = args->tiles,
+                         .z = batches,
+                         .threads = 32,
+                         .threads_y = WARPS,
+                         .shared_bytes = (int)shared};
+    return mc_cuda_start(call, tiles_kernel(format_of(a), is_fast(call), large), grid, args);
+}
+
 static mica_status start_tiles(const mc_call *call, const mc_cuda_matmul *a, int n,
                                const planes *p) {
     bool large = is_large(call, a, n, p);
     int tile = large ? LARGE_TILE : SMALL_TILE;
     mc_cuda_planes_matmul args = args_of(call, a, n, p, tile);
-    args.stages = (int32_t)stages_of(call, a, p, tile);
-    int64_t shared = args.stages * step_bytes(a, p, tile) + 4 * tile * SCALE_PITCH;
-    mc_cuda_grid grid = {.x = parts_of(a->m, tile),
-                         .y = args.tiles,
-                         .z = a->batches,
-                         .threads = 32,
-                         .threads_y = WARPS,
-                         .shared_bytes = (int)shared};
-    return mc_cuda_start(call, tiles_kernel(format_of(a), is_fast(call), large), grid, &args);
+    return start_tiles_of(call, a, p, large, parts_of(a->m, tile), a->batches, &args);
+}
+
+/* ---- batches of one row that pick matrices: experts of many tokens ---- */
+
+/* Whether rows that pick the same matrix are brought together, so that it is read once. */
+static bool groups_rows(const mc_cuda_matmul *a, const planes *p) {
+    return p->picks && a->m == 1 && a->batches >= GROUPED && p->picks->rhs_count <= MOST_GROUPS;
+}
+
+/* Large tiles where a matrix that is picked has as many rows. */
+static bool groups_are_large(const mc_call *call, const mc_cuda_matmul *a, const planes *p) {
+    return a->batches / smaller(p->picks->rhs_count, a->batches) > SMALL_TILE &&
+           stages_of(call, a, p, LARGE_TILE) >= 2;
+}
+
+/* The most tiles that they may be: the last one of each matrix may be part of one. */
+static int64_t row_tiles_of(const mc_cuda_matmul *a, const planes *p, bool large) {
+    return a->batches / (large ? LARGE_TILE : SMALL_TILE) +
+           smaller(p->picks->rhs_count, a->batches);
+}
+
+static size_t grouped_bytes(const mc_call *call, const mc_cuda_matmul *a, const planes *p) {
+    return (size_t)row_tiles_of(a, p, groups_are_large(call, a, p)) * sizeof(mc_cuda_row_tile) +
+           (size_t)a->batches * sizeof(int32_t);
+}
+
+/* p: made, with grouped_bytes behind. */
+static mica_status start_grouped(const mc_call *call, const mc_cuda_matmul *a, int n,
+                                 const planes *p) {
+    bool large = groups_are_large(call, a, p);
+    mc_cuda_planes_matmul args = args_of(call, a, n, p, large ? LARGE_TILE : SMALL_TILE);
+    args.tile_rows = large ? LARGE_TILE : SMALL_TILE;
+    args.row_tiles = (mc_cuda_row_tile *)(void *)(p->codes + planes_bytes(a, p));
+    args.n_row_tiles = (int32_t)row_tiles_of(a, p, large);
+    args.order = (int32_t *)(args.row_tiles + args.n_row_tiles);
+    mc_cuda_grid one = {.x = 1,
+                        .y = 1,
+                        .z = 1,
+                        .threads = 32 * WARPS,
+                        .shared_bytes = 2 * (int)(p->picks->rhs_count * (int64_t)sizeof(uint32_t))};
+    MC_TRY(mc_cuda_start(call, MC_CUDA_GROUP_ROWS_KERNEL, one, &args));
+    return start_tiles_of(call, a, p, large, args.n_row_tiles, 1, &args);
 }
 
 /* ---- prompts, and texts that train: rows that are rounded to bf16 ---- */
@@ -473,9 +536,14 @@ static mica_status run_planes(const mc_call *call, const mc_cuda_matmul *a, int 
     planes p = planes_of(call, a, picks);
     bool rounds = !picks && rounds_rows(call, a);
     planes rounded = bf16_of(a, GEMM_ROWS);
+    size_t groups = groups_rows(a, &p) ? grouped_bytes(call, a, &p) : 0;
     if (mc_run_is_measured(call->run)) {
         if (rounds) (void)mc_run_scratch(call->run, bf16_bytes(&rounded));
-        return make_planes(call, a, &p);
+        return make_planes(call, a, &p, groups);
+    }
+    if (groups) {
+        MC_TRY(make_planes(call, a, &p, groups));
+        return start_grouped(call, a, n, &p);
     }
     if (rounds) {
         mc_cuda_planes_matmul args = args_of(call, a, n, &p, GEMM_TILE);
@@ -486,7 +554,7 @@ static mica_status run_planes(const mc_call *call, const mc_cuda_matmul *a, int 
     }
     if (a->m <= FEW_ROWS && part_bytes_of(a) <= MOST_PART_BYTES)
         return start_few_rows(call, a, n, &p);
-    MC_TRY(make_planes(call, a, &p));
+    MC_TRY(make_planes(call, a, &p, 0));
     return start_tiles(call, a, n, &p);
 }
 

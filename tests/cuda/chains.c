@@ -69,7 +69,8 @@ static bool has_run(const char *path, const char *kernel) {
 
 typedef struct example {
     const char *kernel;
-    int64_t rows, heads, kv_heads, d; /* rows: of a sum and its norm, else 0 */
+    int64_t rows, heads, kv_heads, d; /* rows: of a sum and its norm, which has a bias where there
+                                         are heads; else 0 */
     int dims;
     mica_dtype weight, cache;
     bool norms_values; /* by a norm without a weight; of a sum: what is added, by one with one */
@@ -85,6 +86,8 @@ static const example examples[] = {
     {"mc_add_norm", 7, 0, 0, 4096, 0, MICA_F32, 0, false, 0},
     {"mc_add_norm", 1, 0, 0, 1152, 0, MICA_F32, 0, true, 0},
     {"mc_add_norm", 5, 0, 0, 700, 0, MICA_BF16, 0, true, 0},
+    {"mc_add_norm", 1, 1, 0, 2880, 0, MICA_BF16, 0, false, 0},
+    {"mc_add_norm", 6, 1, 0, 640, 0, MICA_F32, 0, false, 0},
     {"mc_heads", 0, 16, 8, 128, 128, MICA_BF16, MICA_BF16, false, 0},
     {"mc_heads", 0, 4, 2, 128, 64, MICA_F32, MICA_F16, false, 0},
     {"mc_heads", 0, 6, 3, 64, 64, MICA_BF16, MICA_F32, false, 0},
@@ -126,9 +129,10 @@ static void add_and_norm(mica_scope *s, const example *e, uint32_t seed, bool ap
     mica_array weight = filled(s, seed + 2, &e->d, 1, e->weight);
     if (e->norms_values)
         y = done(s, mica_rms_norm(s, y, filled(s, seed + 3, &e->d, 1, MICA_BF16), 1e-5f), apart);
+    if (e->heads > 0) y = done(s, mica_add(s, y, filled(s, seed + 3, &e->d, 1, MICA_F32)), apart);
     mica_array sum = done(s, mica_add(s, x, y), apart);
     mica_array out[] = {sum, mica_rms_norm(s, sum, weight, 1e-6f), y};
-    int n = e->norms_values ? 3 : 2;
+    int n = e->norms_values || e->heads > 0 ? 3 : 2;
     must(mica_eval_n(s, out, (size_t)n));
     keep(s, out, n, r);
 }

@@ -265,7 +265,9 @@ static void check_format(mica_device *device, mica_device *cpu_device, const for
     mica_scope_close(&cpu);
 }
 
-enum { TOKENS = 3, PICKS = 2 };
+enum { TOKENS = 3, PICKS = 2, MANY_TOKENS = 105 };
+
+static const int32_t some_picks[TOKENS * PICKS] = {2, 0, 1, 1, -3, 2};
 
 /* Products of a number of tokens, for each of which matrices are picked, or of one row for each of
  * a token's picks. */
@@ -275,9 +277,31 @@ static mica_array picked(mica_scope *s, const format *f, const weights *all, mic
     return mc_gather_qmm(s, x, all->codes, all->scales, all->biases, f->quant, lhs, rhs, fast);
 }
 
+/* So many tokens that those which pick a matrix become rows of a tile: tokens and picks of xs that
+ * are repeated have the bits of `want`, of TOKENS of them. */
+static void expect_repeated(mica_scope *s, const format *f, const weights *all, mica_array xs,
+                            int tokens, bool fast, const float *want) {
+    int32_t rows[MANY_TOKENS], picks[MANY_TOKENS * PICKS];
+    float *got = malloc((size_t)tokens * PICKS * N * sizeof *got);
+    for (int i = 0; i < tokens * PICKS; i++) {
+        rows[i / PICKS] = i / PICKS % TOKENS;
+        picks[i] = some_picks[i % (TOKENS * PICKS)];
+    }
+    mica_array lhs = mica_from_data(s, rows, MICA_I32, (int64_t[]){tokens, 1}, 2);
+    mica_array rhs = mica_from_data(s, picks, MICA_I32, (int64_t[]){tokens, PICKS}, 2);
+    must(mica_read(picked(s, f, all, xs, lhs, rhs, fast), got,
+                   (size_t)tokens * PICKS * N * sizeof *got));
+    for (int i = 0; i < tokens * PICKS * N; i++)
+        if (memcmp(&got[i], &want[i % (TOKENS * PICKS * N)], sizeof *got) != 0)
+            fail_msg("%d tokens, element %d: %.9g, not %.9g", tokens, i, (double)got[i],
+                     (double)want[i % (TOKENS * PICKS * N)]);
+    free(got);
+}
+
 /* Rows of x, each by the matrices that are picked for it, have the bits of products by one. */
 static void check_picks(mica_device *device, mica_device *cpu_device, const format *f) {
-    static const int32_t picks[TOKENS * PICKS] = {2, 0, 1, 1, -3, 2}, rows[TOKENS] = {0, 1, -1};
+    static const int32_t rows[TOKENS] = {0, 1, -1};
+    const int32_t *picks = some_picks;
     mica_scope *s, *cpu;
     uint32_t seed = 3;
     float x[TOKENS * MOST_K], got[TOKENS * PICKS * N], want[N];
@@ -317,6 +341,9 @@ static void check_picks(mica_device *device, mica_device *cpu_device, const form
             must(mica_read(product(s, f, own, row, fast), want, sizeof want));
             assert_memory_equal(&got[i * N], want, sizeof want);
         }
+        if (one) continue;
+        expect_repeated(s, f, &all, xs, MANY_TOKENS / 3, fast, got);
+        if (f->k < 600) expect_repeated(s, f, &all, xs, MANY_TOKENS, fast, got);
     }
     mica_scope_close(&s);
     mica_scope_close(&cpu);

@@ -245,10 +245,12 @@ typedef struct mc_cuda_add_norm {
     float *sum, *out;
     double eps;
     int32_t weight_is_bf16, given; /* given: the weights were there before the launch */
-    const void *inner_weight;      /* [d] */
+    const void *inner_weight;      /* [d] of a norm of y before; NULL: there is none */
     float *normed;
     double inner_eps;
     int32_t inner_is_bf16, none;
+    const float *bias; /* [d], which is added to y before; NULL: there is none */
+    float *biased;
 } mc_cuda_add_norm;
 
 /* gate = silu(x) or gelu(x), out = gate y: of f32, dense. */
@@ -273,6 +275,7 @@ typedef struct mc_cuda_matmul {
     int64_t batches, m, n, k;
     int32_t ndim, is_quantised; /* ndim: of the batch */
     int32_t transpose, columns; /* columns: of a warp, where rows are few */
+    int32_t swapped, none;      /* of mc_matmul_narrow: rows are few, not columns */
     int64_t shape[MC_CUDA_AXES];
     int64_t w_strides[MC_CUDA_AXES], scale_strides[MC_CUDA_AXES]; /* of the batch */
     mc_cuda_view x, out; /* strides of the batch axes, then of rows and of k or n */
@@ -324,6 +327,11 @@ typedef struct mc_cuda_planes_matrix {
     int32_t out_dtype, first_tile;
 } mc_cuda_planes_matrix;
 
+/* Rows of x that pick the same matrix, one behind the other in an order; 0 rows: there are none. */
+typedef struct mc_cuda_row_tile {
+    int32_t matrix, first, rows, none;
+} mc_cuda_row_tile;
+
 /* Products of x [batches, m, k], as planes, with the rows of matrices. Where rhs picks matrices,
  * these lie along one axis, whose strides come first. */
 typedef struct mc_cuda_planes_matmul {
@@ -341,7 +349,12 @@ typedef struct mc_cuda_planes_matmul {
     int64_t scale_strides[MC_CUDA_AXES];
     mc_cuda_view lhs, rhs; /* of batches: which matrices of x and of w; absent: the batch's own */
     int64_t lhs_count, rhs_count;
+    int32_t each; /* lhs absent: so many batches in a row have the same matrix of x */
     int32_t op;
+    /* Of batches of one row in the order of what they pick, for kern/tiles.cu; NULL: as they are */
+    int32_t tile_rows, n_row_tiles;
+    mc_cuda_row_tile *row_tiles;
+    int32_t *order; /* [batches] */
     mc_cuda_fault **fault;
     const int8_t *x; /* NULL: each block makes planes of `source` for itself; kern/gemm.cu: bf16 */
     const float *x_scales;

@@ -190,7 +190,7 @@ static __device__ inline int picked(const mc_cuda_gemv &a, const mc_cuda_gemv_in
 static __device__ inline void share_picks(const mc_cuda_gemv &a, const space &s) {
     int batch = (int)threadIdx.x;
     if (batch < a.batches) {
-        s.picks[batch].x = picked(a, a.lhs, batch);
+        s.picks[batch].x = a.lhs.data ? picked(a, a.lhs, batch) : batch / a.each;
         s.picks[batch].y = picked(a, a.rhs, batch);
     }
     __syncthreads();

@@ -49,6 +49,7 @@ typedef struct mc_cuda_gemv {
     int32_t scale_is_f16, weight_is_bf16, is_gelu;
     int32_t inner_is_bf16;
     mc_cuda_gemv_index lhs, rhs; /* of x, and of the matrices */
+    int32_t each, none;          /* lhs NULL: so many batches in a row have the same row of x */
     int32_t op, form;            /* form: which kernel it is for, of MC_CUDA_GEMV_Q4_KERNEL on */
     mc_cuda_fault **fault;
     const float *x;

@@ -96,12 +96,96 @@ KERNEL(mc_matmul_tiles, mc_cuda_matmul) {
     }
 }
 
+/* One chunk at most, along rows of w: a thread has a column of some rows. */
+enum { SHORT_ROWS = 8 };
+
+KERNEL(mc_matmul_short, mc_cuda_matmul) {
+    __shared__ float xs[SHORT_ROWS][CHUNK];
+    i64 n = (i64)blockIdx.x * blockDim.x + threadIdx.x, m0 = (i64)blockIdx.y * SHORT_ROWS;
+    int rows = a.m - m0 < SHORT_ROWS ? (int)(a.m - m0) : SHORT_ROWS, length = (int)a.k;
+    for (i64 batch = blockIdx.z; batch < a.batches; batch += gridDim.z) {
+        places p = places_of(a, batch);
+        float sums[SHORT_ROWS] = {0};
+        __syncthreads(); /* those of before are read */
+        for (int i = (int)threadIdx.x; i < rows * length; i += blockDim.x)
+            xs[i / length][i % length] = x_at(a, p, m0 + i / length, i % length);
+        __syncthreads();
+        if (n >= a.n) continue;
+        for (int k = 0; k < length; k++) {
+            float w = w_at(a, p, k, n);
+#pragma unroll
+            for (int r = 0; r < SHORT_ROWS; r++) /* rows that are not there are not stored */
+                sums[r] = fmaf(r < rows ? xs[r][k] : 0.0f, w, sums[r]);
+        }
+#pragma unroll
+        for (int r = 0; r < SHORT_ROWS; r++)
+            if (r < rows)
+                store_f32(a.out.dtype, a.out.data, p.out + (m0 + r) * a.n + n, 0.0f + sums[r]);
+    }
+}
+
 /* ---- few rows: a warp a column, a lane a chunk of each round ---- */
 
 static __device__ inline float sum_over_warp(float x) {
     for (int bit = 1; bit < LANES; bit *= 2)
         x += __shfl_xor_sync(0xffffffffu, x, bit);
     return x;
+}
+
+/* Few columns, or, where `swapped`, few rows, and many of the others, of which a warp has some: a
+ * lane a chunk of each round. */
+enum { NARROW = 8, NARROW_LINES = 2, NARROW_PITCH = CHUNK * NARROW + 4 };
+
+KERNEL(mc_matmul_narrow, mc_cuda_matmul) {
+    __shared__ float few[LANES * NARROW_PITCH]; /* [lanes, CHUNK, NARROW], in banks of their own */
+    int lane = (int)threadIdx.x, thread = (int)threadIdx.y * LANES + lane;
+    bool swapped = a.swapped != 0;
+    i64 all = swapped ? a.n : a.m, width = swapped ? a.m : a.n, first = (i64)blockIdx.x * NARROW;
+    i64 line = ((i64)blockIdx.y * WARPS + threadIdx.y) * NARROW_LINES;
+    for (i64 batch = blockIdx.z; batch < a.batches; batch += gridDim.z) {
+        places p = places_of(a, batch);
+        float totals[NARROW_LINES][NARROW] = {{0}};
+        for (i64 k0 = 0; k0 < a.k; k0 += ROUND) {
+            float sums[NARROW_LINES][NARROW] = {{0}};
+            __syncthreads(); /* those of before are read */
+            for (int i = thread; i < ROUND * NARROW; i += WARPS * LANES) {
+                int k = i / NARROW, c = i % NARROW;
+                bool there = k0 + k < a.k && first + c < width;
+                few[k / CHUNK * NARROW_PITCH + k % CHUNK * NARROW + c] =
+                    !there    ? 0.0f
+                    : swapped ? x_at(a, p, first + c, k0 + k)
+                              : w_at(a, p, k0 + k, first + c);
+            }
+            __syncthreads();
+            for (int i = 0; i < CHUNK; i++) {
+                const float *y = few + lane * NARROW_PITCH + i * NARROW;
+                i64 k = k0 + lane * CHUNK + i;
+#pragma unroll
+                for (int r = 0; r < NARROW_LINES; r++) {
+                    bool there = k < a.k && line + r < all;
+                    float x = !there    ? 0.0f
+                              : swapped ? w_at(a, p, k, line + r)
+                                        : x_at(a, p, line + r, k);
+#pragma unroll
+                    for (int c = 0; c < NARROW; c++)
+                        sums[r][c] = fmaf(x, y[c], sums[r][c]);
+                }
+            }
+#pragma unroll
+            for (int r = 0; r < NARROW_LINES; r++)
+#pragma unroll
+                for (int c = 0; c < NARROW; c++)
+                    totals[r][c] += sum_over_warp(sums[r][c]);
+        }
+#pragma unroll
+        for (int r = 0; r < NARROW_LINES; r++)
+#pragma unroll
+            for (int c = 0; c < NARROW; c++) {
+                i64 m = swapped ? first + c : line + r, n = swapped ? line + r : first + c;
+                if (lane == r * NARROW + c && line + r < all && first + c < width)
+                    store_f32(a.out.dtype, a.out.data, p.out + m * a.n + n, totals[r][c]);
+            }
+    }
 }
 
 enum { FEW_ROWS = 8, MAX_COLUMNS = 4, AT_ONCE = ROUND + ROUND / CHUNK };

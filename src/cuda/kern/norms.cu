@@ -49,10 +49,15 @@ KERNEL_OF(mc_add_norm, mc_cuda_add_norm, ADD_THREADS) {
     bool has = i < a.d;
     float4 none = {0, 0, 0, 0}, w = has ? weights_at(a.weight, a.weight_is_bf16, i) : none;
     float4 inner = has && a.inner_weight ? weights_at(a.inner_weight, a.inner_is_bf16, i) : none;
+    float4 bias = has && a.bias ? *(const float4 *)(a.bias + i) : none;
     for (i64 row = blockIdx.x; row < a.rows; row += gridDim.x) {
         i64 at = row * a.d + i;
         float4 x = none, u = none, v = none;
         if (has) u = *(const float4 *)(a.x + at), v = *(const float4 *)(a.y + at);
+        if (a.bias) {
+            v.x = v.x + bias.x, v.y = v.y + bias.y, v.z = v.z + bias.z, v.w = v.w + bias.w;
+            if (has) *(float4 *)(a.biased + at) = v;
+        }
         if (a.inner_weight) {
             v = normed(v, inner, a.d, a.inner_eps, of_warps[use]);
             if (has) *(float4 *)(a.normed + at) = v;

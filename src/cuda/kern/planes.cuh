@@ -180,7 +180,7 @@ static __device__ inline i64 picked(const mc_cuda_planes_matmul &a, const mc_cud
 }
 
 static __device__ inline i64 x_matrix_of(const mc_cuda_planes_matmul &a, i64 batch) {
-    return a.lhs.is_there ? picked(a, a.lhs, batch, a.lhs_count) : batch;
+    return a.lhs.is_there ? picked(a, a.lhs, batch, a.lhs_count) : batch / a.each;
 }
 
 /* Where a batch's codes and scales begin, in bytes. */

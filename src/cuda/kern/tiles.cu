@@ -1,6 +1,7 @@
 /* Products of many rows of activations, as planes: see planes.cuh. A block has a tile of the
  * product: rows of a matrix by rows of x. Codes, planes and scales of two groups are copied to
- * shared memory while those before are multiplied. */
+ * shared memory while those before are multiplied. Where batches of one row pick matrices, those
+ * that pick the same one are rows of a tile, wherever they lie. */
 #include "cuda/kern/planes.cuh"
 
 namespace tiles {
@@ -36,7 +37,25 @@ static __device__ inline int stage_bytes(const mc_cuda_planes_matmul &a) {
 typedef struct operands {
     const char *codes, *scales, *biases;
     i64 w_rows, x_first, x_rows; /* that exist of the tile; x_first: in all planes */
+    const int32_t *rows; /* [2, X_ROWS]: where they are in x, and in the result; NULL: in a row */
 } operands;
+
+static __device__ inline i64 row_of_x(const operands &o, i64 row) {
+    return o.rows ? o.rows[row] : o.x_first + row;
+}
+
+/* Where the rows of a tile are. */
+template <int X_ROWS>
+static __device__ inline void share_rows(const mc_cuda_planes_matmul &a,
+                                         const mc_cuda_row_tile &tile, int32_t *rows) {
+    int i = (int)(threadIdx.y * WARP_LANES + threadIdx.x);
+    if (i < tile.rows) {
+        int batch = a.order[tile.first + i];
+        rows[i] = (int32_t)x_matrix_of(a, batch);
+        rows[X_ROWS + i] = batch;
+    }
+    __syncthreads();
+}
 
 /* Codes of which 16 bytes are copied at once. */
 template <int FORMAT, typename OF>
@@ -85,7 +104,7 @@ static __device__ inline void fetch_step(const mc_cuda_planes_matmul &a,
         int piece = i % OF_ROW, row = i / OF_ROW % of::X_ROWS, plane = i / OF_ROW / of::X_ROWS;
         int group = piece / PIECES;
         i64 at = row < o.x_rows ? row : 0;
-        const int8_t *from = planes + (plane * a.x_rows + o.x_first + at) * x_stride + piece * 16;
+        const int8_t *from = planes + (plane * a.x_rows + row_of_x(o, at)) * x_stride + piece * 16;
         copy_async<16>(to + (plane * STEP_GROUPS + group) * of::X_BYTES + row * of::X_OF_ROW +
                            piece % PIECES * 16,
                        from, row < o.x_rows);
@@ -94,10 +113,10 @@ static __device__ inline void fetch_step(const mc_cuda_planes_matmul &a,
     to += PLANES * STEP_GROUPS * of::X_BYTES;
     for (int row = thread; row < of::X_ROWS; row += THREADS) {
         i64 at = row < o.x_rows ? row : 0;
-        copy_async<16>(
-            to + row * 16,
-            a.x_scales + ((o.x_first + at) * (a.padded / of::GROUP) + (i64)step * STEP_GROUPS) * 2,
-            row < o.x_rows);
+        copy_async<16>(to + row * 16,
+                       a.x_scales +
+                           (row_of_x(o, at) * (a.padded / of::GROUP) + (i64)step * STEP_GROUPS) * 2,
+                       row < o.x_rows);
     }
 }
 
@@ -253,15 +272,28 @@ static __device__ inline void run(const mc_cuda_planes_matmul &a) {
     unsigned char *scales = shared + a.stages * stage; /* of two units */
     tile_place p = place_of(a, blockIdx.y + (i64)blockIdx.z * a.tiles, of::W_ROWS);
     const mc_cuda_planes_matrix &matrix = *p.matrix;
-    weights_place w = weights_of(a, p.batch);
-    i64 m0 = (i64)blockIdx.x * of::X_ROWS;
+    weights_place w;
+    i64 m0 = (i64)blockIdx.x * of::X_ROWS, x_rows = a.m - m0;
+    int32_t *rows = NULL;
+    if (a.row_tiles) {
+        const mc_cuda_row_tile tile = a.row_tiles[blockIdx.x];
+        if (tile.rows == 0) return;
+        rows = (int32_t *)(scales + 2 * of::SCALES);
+        share_rows<of::X_ROWS>(a, tile, rows);
+        w.codes = tile.matrix * a.w_strides[0];
+        w.scales = tile.matrix * a.scale_strides[0];
+        x_rows = tile.rows;
+    } else {
+        w = weights_of(a, p.batch);
+    }
     i64 s = w.scales + p.row * matrix.scale_stride * a.scale_bytes;
     operands o = {(const char *)matrix.codes + w.codes + p.row * matrix.code_stride,
                   (const char *)matrix.scales + s,
                   matrix.biases ? (const char *)matrix.biases + s : NULL,
                   matrix.n - p.row,
-                  x_matrix_of(a, p.batch) * a.m + m0,
-                  a.m - m0};
+                  rows ? 0 : x_matrix_of(a, p.batch) * a.m + m0,
+                  x_rows,
+                  rows};
     float sums[MT][NT][4] = {{{0}}}, totals[MT][NT][4] = {{{0}}};
     for (int i = 0; i < a.stages - 1; i++) {
         if (i < steps) fetch_step<FORMAT, PLANES, MT, NT, WW>(a, matrix, o, i, shared + i * stage);
@@ -320,14 +352,50 @@ static __device__ inline void run(const mc_cuda_planes_matmul &a) {
             for (int e = 0; e < 4; e++) {
                 i64 row = first_w + m * 16 + e / 2 * 8 + g,
                     column = first_x + n * 8 + 2 * t + e % 2;
-                if (row < o.w_rows && column < o.x_rows)
-                    store_f32(matrix.out_dtype, matrix.out,
-                              (p.batch * a.m + m0 + column) * matrix.n + p.row + row,
-                              totals[m][n][e]);
+                if (row >= o.w_rows || column >= o.x_rows) continue;
+                i64 to = rows ? rows[of::X_ROWS + column] : p.batch * a.m + m0 + column;
+                store_f32(matrix.out_dtype, matrix.out, to * matrix.n + p.row + row,
+                          totals[m][n][e]);
             }
 }
 
+/* Batches in the order of the matrices that they pick, in tiles of one matrix; by a block. */
+static __device__ inline void group_rows(const mc_cuda_planes_matmul &a) {
+    DYNAMIC_SHARED(shared);
+    uint32_t *counts = (uint32_t *)shared, *next = counts + a.rhs_count;
+    uint32_t thread = threadIdx.x, n = (uint32_t)a.rhs_count, all = (uint32_t)a.batches;
+    for (uint32_t i = thread; i < n; i += THREADS)
+        counts[i] = 0;
+    __syncthreads();
+    for (uint32_t i = thread; i < all; i += THREADS)
+        atomicAdd(&counts[picked(a, a.rhs, i, a.rhs_count)], 1u);
+    __syncthreads();
+    for (uint32_t i = thread; i < n; i += THREADS) {
+        uint32_t first = 0, of_tile = (uint32_t)a.tile_rows;
+        int tile = 0;
+        for (uint32_t j = 0; j < i; j++) {
+            first += counts[j];
+            tile += (int)((counts[j] + of_tile - 1) / of_tile);
+        }
+        next[i] = first;
+        for (uint32_t at = 0; at < counts[i]; at += of_tile) {
+            uint32_t left = counts[i] - at;
+            a.row_tiles[tile++] = {(int32_t)i, (int32_t)(first + at),
+                                   (int32_t)(left < of_tile ? left : of_tile), 0};
+        }
+        for (; i == n - 1 && tile < a.n_row_tiles; tile++)
+            a.row_tiles[tile] = {0, 0, 0, 0};
+    }
+    __syncthreads();
+    for (uint32_t i = thread; i < all; i += THREADS)
+        a.order[atomicAdd(&next[picked(a, a.rhs, i, a.rhs_count)], 1u)] = (int32_t)i;
+}
+
 } // namespace tiles
+
+KERNEL(mc_group_rows, mc_cuda_planes_matmul) {
+    tiles::group_rows(a);
+}
 
 /* Tiles of 128 by 128, and of 64 by 64. */
 #define TILES_KERNEL(name, FORMAT, PLANES, MT, NT, WW)     \

@@ -17,13 +17,13 @@ static __device__ inline i64 index_of(u64 key) {
     return (i64)(uint32_t) ~(uint32_t)key;
 }
 
-/* The largest first: a bitonic sort. */
-static __device__ inline void sort_keys(u64 *keys) {
-    for (int size = 2; size <= TOPK_KEYS; size *= 2)
+/* The largest first: a bitonic sort of n keys, a power of two. */
+static __device__ inline void sort_keys(u64 *keys, int n) {
+    for (int size = 2; size <= n; size *= 2)
         for (int stride = size / 2; stride > 0; stride /= 2) {
             __syncthreads();
-            for (int i = threadIdx.x; i < TOPK_KEYS / 2; i += TOPK_THREADS) {
-                int low = i / stride * stride * 2 + i % stride, high = low + stride;
+            for (int i = threadIdx.x; i < n / 2; i += TOPK_THREADS) {
+                int low = 2 * i - (i & (stride - 1)), high = low + stride;
                 bool falls = (low & size) == 0;
                 u64 x = keys[low], y = keys[high];
                 if (falls == (x < y)) {
@@ -54,7 +54,7 @@ static __device__ inline void join_parts(const mc_cuda_topk &a, i64 row, u64 *ke
             if (i >= a.k || first == 0)
                 keys[i] = i >= a.k && at < n ? __ldcg((const unsigned long long *)left + at) : 0;
         }
-        sort_keys(keys);
+        sort_keys(keys, TOPK_KEYS);
     }
 }
 
@@ -64,12 +64,15 @@ KERNEL_OF(mc_topk, mc_cuda_topk, TOPK_THREADS) {
     __shared__ uint32_t is_last;
     i64 row = blockIdx.y, first = (i64)blockIdx.x * TOPK_KEYS;
     i64 base = place(row, a.ndim, a.shape, a.x.strides);
-    for (i64 i = threadIdx.x; i < TOPK_KEYS; i += TOPK_THREADS) {
+    int n = 32;
+    while (n < TOPK_KEYS && n < a.length)
+        n *= 2;
+    for (i64 i = threadIdx.x; i < n; i += TOPK_THREADS) {
         i64 at = base + (first + i) * a.x.strides[a.ndim];
         keys[i] =
             first + i < a.length ? key_of(load_f32(a.x.dtype, data_of(a.x), at), first + i) : 0;
     }
-    sort_keys(keys);
+    sort_keys(keys, n);
     if (a.parts > 1) {
         u64 *left = a.left + (row * a.parts + blockIdx.x) * a.k;
         for (i64 i = threadIdx.x; i < a.k; i += TOPK_THREADS)
