@@ -213,10 +213,27 @@ static mica_status prepare_fusible(mc_chain *chain) {
     return MICA_OK;
 }
 
+/* Whether calls [0, n) read bytes of two arguments of a launch, which may be one array there, so
+ * that tables stand for more than here. */
+static bool may_read_one(const mc_call *calls, int n) {
+    const void *x = NULL;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < calls[i].n_in; k++) {
+            const mc_operand *in = &calls[i].in[k];
+            if (!in->layout || mica_dtype_bytes(in->layout->dtype) != 1 || in->data == x ||
+                mc_run_is_number(calls->run, in) || mc_run_writers(&calls[i], k) > 0)
+                continue;
+            if (x) return true;
+            x = in->data;
+        }
+    return false;
+}
+
 void mc_chain_touch(const mc_call *call, int from, int n) {
     mc_chain chain;
     mc_fusion fusion = {.dry = true};
-    if (mc_chain_measure(&chain, call + from, n) != MICA_OK || prepare_fusible(&chain) != MICA_OK) {
+    if (may_read_one(call + from, n) || mc_chain_measure(&chain, call + from, n) != MICA_OK ||
+        prepare_fusible(&chain) != MICA_OK) {
         mc_run_touch_calls(call, from, from + n);
         return;
     }

@@ -440,9 +440,62 @@ static void test_floats_beside_a_table(void **state) {
     mica_scope_close(&s);
 }
 
+/* x and y, u8, added as floats and rounded to bytes, plus r. */
+static mica_program *program_of_two(int64_t n, bool donate) {
+    mica_scope *s;
+    mica_program *program;
+    must(mica_scope_open(device, &s));
+    mica_array x = mica_program_param(s, MICA_U8, &n, 1), y = mica_program_param(s, MICA_U8, &n, 1);
+    mica_array r = mica_program_param(s, MICA_F32, &n, 1);
+    mica_array f = mica_multiply(s, mica_astype(s, x, MICA_F32), mica_f32(s, 0.25f));
+    f = mica_add(s, mica_multiply(s, mica_sigmoid(s, f), f), mica_astype(s, y, MICA_F32));
+    f = mica_astype(s, mica_astype(s, mica_round(s, f), MICA_U8), MICA_F32);
+    const mica_array sum = mica_add(s, f, r);
+    const mica_param params[] = {{.name = "x", .array = x, .donate = donate},
+                                 {.name = "y", .array = y, .donate = donate},
+                                 {.name = "r", .array = r}};
+    must(mica_program_build(s, params, 3, &sum, 1, NULL, &program));
+    mica_scope_close(&s);
+    return program;
+}
+
+/* What no kernel touches as long as two arguments are two arrays may be touched where they are
+ * one. */
+static void test_one_array_for_two_arguments(void **state) {
+    (void)state;
+    enum { N = 8192 };
+    static uint8_t data[2][N];
+    static float r[N], want[N], got[N];
+    for (int i = 0; i < 2; i++)
+        fill(data[i], N, 3 * i);
+    for (int i = 0; i < 8; i++) { /* bits: one array, donated, compiled */
+        const bool one = i & 4, donate = i & 2, compiled = i & 1;
+        const mica_executable_options options = {.mode = MICA_MODE_COMPILED,
+                                                 .passes_off = compiled ? NULL : "all"};
+        mica_program *p = program_of_two(N, donate);
+        mica_executable *x;
+        mica_scope *s;
+        mica_array sum;
+        must(mica_executable_open(p, &options, &x));
+        must(mica_scope_open(device, &s));
+        mica_array a = mica_from_data(s, data[0], MICA_U8, SHAPE(N));
+        mica_array b = one ? a : mica_from_data(s, data[1], MICA_U8, SHAPE(N));
+        const mica_input in[] = {{.name = "x", .array = a},
+                                 {.name = "y", .array = b},
+                                 {.name = "r", .data = r, .bytes = sizeof r, .dtype = MICA_F32}};
+        must(mica_executable_run(x, in, 3, s, &sum));
+        must(mica_read(sum, compiled ? got : want, sizeof got));
+        if (compiled) assert_memory_equal(got, want, sizeof got);
+        mica_scope_close(&s);
+        mica_executable_close(&x);
+        mica_program_close(&p);
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_programs),
-                                       cmocka_unit_test(test_floats_beside_a_table)};
+                                       cmocka_unit_test(test_floats_beside_a_table),
+                                       cmocka_unit_test(test_one_array_for_two_arguments)};
     if (argc > 1) programs = atoi(argv[1]); /* up to this one, from another one on */
     if (argc > 2) first_program = atoi(argv[2]);
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -35,7 +35,7 @@ static size_t lay_out(mc_run *run, const mc_plan *p, char *block) {
 /* Addresses without memory on every system: such a root is touched by no kernel, which tell it from
  * others. */
 #define NOWHERE (UINTPTR_MAX - (UINTPTR_MAX >> 9))
-#define MAX_NOWHERE (INT64_MAX >> 9) /* bytes */
+#define MAX_NOWHERE ((int64_t)(UINTPTR_MAX >> 9)) /* bytes */
 enum { ALIGN = 64 };
 
 static void *nowhere(int64_t offset) {
