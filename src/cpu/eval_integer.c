@@ -26,6 +26,7 @@
 #define TAPS_CHANNELS 192 /* a multiple of 64 */
 #define TILE_BYTES (128 * 1024) /* of weights that few rows meet at once */
 #define TILE_STEP 12            /* columns: a multiple of what kernels compute at once */
+#define LINE_TIMES 8            /* of x: padding on a side, and windows, in copies of it */
 #define UNITS_EACH 4            /* units for a thread, at least */
 #define FEW_ROWS 16             /* rows that are multiplied as they are */
 #define GATHER_BELOW 16         /* channels of a group: windows of fewer are copied */
@@ -488,12 +489,13 @@ static work describe_matmul(const mc_call *call) {
 }
 
 /* Reads windows of few channels as lines, which are elements that overlap, of copies of x's lines.
- * Words may end behind a window: weights are 0 there. */
+ * Words may end behind a window: weights are 0 there. Not where copies would be much larger. */
 static void read_lines(work *w, const mc_layout *x) {
     mc_window *d = &w->windows.axes[2];
     int64_t extra = (d->size + d->stride - 1) / d->stride, places = w->windows.places[2];
     if (w->kern->int_unit != 4 || w->groups != 1 || w->windows.flip || d->dilation != 1 ||
-        d->base != 1 || d->lo < 0 || d->length == 0 || d->stride > d->size)
+        d->base != 1 || d->lo < 0 || d->length == 0 || d->stride > d->size ||
+        mc_max(mc_max(d->lo, d->hi), d->size) / LINE_TIMES > d->length)
         return;
     w->gathers = false;
     w->lined = true;

@@ -326,12 +326,43 @@ static void bits_seen_as_others(void **state) {
     }
 }
 
+/* A convolution of bytes whose padding is far larger than its image copies no padding for each
+ * line: its memory is that of its operands and result. */
+static void padding_is_not_copied_line_by_line(void **state) {
+    (void)state;
+    enum { H = 4096, PAD = 1 << 14, PLACES = 2 * PAD - 1 };
+    static uint8_t x[H];
+    static int32_t sums[PLACES];
+    for (int i = 0; i < H; i++)
+        x[i] = (uint8_t)(i + 1);
+    const int8_t w[3] = {3, 5, 7};
+    const mica_conv_options options = {
+        .stride = {H, 1}, .padding_lo = {0, PAD}, .padding_hi = {0, PAD}};
+    const mc_integer_rest rest = {.scale = MICA_NONE};
+    mica_device *device;
+    mica_scope *s = open_scope(1, &device);
+    mica_array image = mica_from_data(s, x, MICA_U8, (int64_t[]){1, H, 1, 1}, 4);
+    mica_array y = mica_from_data(s, w, MICA_I8, (int64_t[]){1, 1, 3, 1}, 4);
+    y = mc_integer_conv(s, image, y, &options, &rest);
+    assert_int_equal(mica_array_size(y), PLACES);
+    assert_int_equal(mica_read(y, sums, sizeof sums), MICA_OK);
+    for (int i = 0; i < PLACES; i++)
+        assert_int_equal(sums[i], i < PAD - 2 || i > PAD ? 0 : w[PAD - i]);
+    assert_true(mica_device_peak_bytes(device) < 8 * sizeof sums);
+    close_scope(&s, &device);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bits_of_plain_c),      cmocka_unit_test(bits_of_short_pieces),
-        cmocka_unit_test(numbers_of_the_chain), cmocka_unit_test(first_element_of_the_other),
-        cmocka_unit_test(rows_that_repeat),     cmocka_unit_test(bytes_of_ops_apart),
-        cmocka_unit_test(bytes_of_rows),        cmocka_unit_test(bits_seen_as_others),
+        cmocka_unit_test(bits_of_plain_c),
+        cmocka_unit_test(bits_of_short_pieces),
+        cmocka_unit_test(numbers_of_the_chain),
+        cmocka_unit_test(first_element_of_the_other),
+        cmocka_unit_test(rows_that_repeat),
+        cmocka_unit_test(bytes_of_ops_apart),
+        cmocka_unit_test(bytes_of_rows),
+        cmocka_unit_test(bits_seen_as_others),
+        cmocka_unit_test(padding_is_not_copied_line_by_line),
     };
     fill();
     return cmocka_run_group_tests(tests, NULL, NULL);
