@@ -27,7 +27,7 @@ typedef struct mc_planned_state {
     mc_entry_shape shape;
     int layer, slots;          /* the first layer that has it; slots */
     bool elsewhere;            /* another stage of a pipeline has that layer */
-    const mc_carried *carried; /* [n_carried] */
+    const mc_carried *carried; /* [n_carried] of the model, or of the given states */
     int n_carried;
 } mc_planned_state;
 
@@ -40,7 +40,7 @@ typedef struct mc_state_plan {
 
 /* Of a rank's stage of a pipeline: its layers alone have states, where there is no pool. On a pool
  * all have, so that all ranks have the same tables and count the same; those of other stages'
- * layers have no arrays.
+ * layers have no arrays. A plan points into `lm` and `states`: both are kept as long as it.
  *
  *  states   [n_layers]; NULL: as the blocks and mc_spec_source say
  *  context  max tokens that a layer attends to; 0: no limit

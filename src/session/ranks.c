@@ -147,12 +147,13 @@ mica_status mc_ranks_read(mc_cache *cache, mica_scope *home, int64_t total, mc_p
     if (!lm) return mc_fail_nomem("a session's caches");
     *lm = *cache->lm;
     lm->before = lm->behind = 0;
-    mica_status status = mc_state_plan_init(&whole, lm, NULL, 0, 1, 0);
-    mc_free(lm);
-    MC_TRY(status);
     cache->trail.lost = true;
     r->whole = true;
-    status = read_layers(cache, &whole, home, total, r);
-    mc_state_plan_deinit(&whole);
+    mica_status status = mc_state_plan_init(&whole, lm, NULL, 0, 1, 0);
+    if (status == MICA_OK) {
+        status = read_layers(cache, &whole, home, total, r);
+        mc_state_plan_deinit(&whole);
+    }
+    mc_free(lm); /* the plan points into it */
     return status;
 }
