@@ -202,7 +202,8 @@ bool mc_cuda_supports_gather(const void *attr, const mc_layout *const *in, int n
         const mc_attr_quant *quant = attr;
         return quant->transpose && mc_cuda_scales_fit(quant, in[SCALES]);
     }
-    return w->dtype == MICA_BF16 && rows && w->strides[2] >= w->shape[1] && x->shape[2] > 0;
+    return w->dtype == MICA_BF16 && rows && w->strides[2] >= w->shape[1] &&
+           x->shape[x->ndim - 1] > 0;
 }
 
 /* An index, spread to the batch axes of the product. */

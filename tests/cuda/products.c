@@ -428,8 +428,225 @@ static void test_tiles_of_prompts(void **state) {
     mica_device_close(&device);
 }
 
+/* ---- floats ---- */
+
+enum { WIDE = 40, BATCH = 2 };
+
+/* x [BATCH, WIDE, k] and w [BATCH, k, WIDE], of which products take the first rows and columns; w
+ * may lie along k. */
+typedef struct floats {
+    mica_array x, w;
+    float *y; /* [BATCH, WIDE, WIDE] */
+} floats;
+
+static mica_array numbers(mica_scope *s, mica_dtype dtype, int64_t m, int64_t n, uint32_t seed) {
+    float *x = malloc((size_t)(BATCH * m * n) * sizeof *x);
+    for (int64_t i = 0; i < BATCH * m * n; i++)
+        x[i] = next(&seed);
+    mica_array all = mica_from_data(s, x, MICA_F32, (int64_t[]){BATCH, m, n}, 3);
+    all = mica_astype(s, all, dtype);
+    must(mica_eval(s, all));
+    free(x);
+    return all;
+}
+
+/* Products of few rows, of few columns and of short rows have the bits of f->y. */
+static void expect_part(mica_scope *s, const floats *f, int64_t m, int64_t n, bool dense) {
+    float got[BATCH * WIDE * WIDE];
+    mica_array x = mica_slice_axis(s, f->x, 1, WIDE - m, WIDE), y;
+    mica_array w = mica_slice_axis(s, f->w, 2, WIDE - n, WIDE);
+    if (dense) {
+        x = mica_contiguous(s, x);
+        w = mica_contiguous(s, w);
+    }
+    y = mica_astype(s, mica_matmul(s, x, w), MICA_F32);
+    must(mica_read(y, got, (size_t)(BATCH * m * n) * sizeof *got));
+    for (int64_t i = 0; i < BATCH * m * n; i++) {
+        int64_t b = i / n / m, row = WIDE - m + i / n % m, column = WIDE - n + i % n;
+        float want = f->y[(b * WIDE + row) * WIDE + column];
+        if (memcmp(&got[i], &want, sizeof want) != 0)
+            fail_msg("%lld by %lld, element %lld: %.9g, not %.9g", (long long)m, (long long)n,
+                     (long long)i, (double)got[i], (double)want);
+    }
+}
+
+static void check_floats(mica_scope *s, mica_dtype dtype, int64_t k, bool along_k) {
+    static const int64_t sizes[][2] = {{1, 1},  {1, 37}, {2, 40}, {8, 1},   {9, 33}, {33, 1},
+                                       {40, 3}, {40, 8}, {7, 9},  {17, 32}, {39, 33}};
+    float y[BATCH * WIDE * WIDE];
+    floats f = {.x = numbers(s, dtype, WIDE, k, 17), .y = y};
+    f.w = mica_swapaxes(s, numbers(s, dtype, WIDE, k, 18), 1, 2);
+    /* 40 by 40 numbers of f32 along k: tiles */
+    mica_array w = mica_astype(s, mica_swapaxes(s, f.w, 1, 2), MICA_F32);
+    must(mica_eval(s, w));
+    mica_array all = mica_matmul(s, mica_astype(s, f.x, MICA_F32), mica_swapaxes(s, w, 1, 2));
+    all = mica_astype(s, mica_astype(s, all, dtype), MICA_F32); /* rounded as results are */
+    must(mica_read(all, y, sizeof y));
+    if (!along_k) {
+        f.w = mica_contiguous(s, f.w);
+        must(mica_eval(s, f.w));
+    }
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        expect_part(s, &f, sizes[i][0], sizes[i][1], false);
+        expect_part(s, &f, sizes[i][0], sizes[i][1], !along_k);
+    }
+}
+
+static void test_few_numbers(void **state) {
+    (void)state;
+    static const int64_t lengths[] = {1, 31, 32, 33, 77, 1025};
+    mica_device *device;
+    mica_scope *s;
+    setenv("MICA_CUDA_LIBRARY", MICA_EMULATED_DRIVER, 1);
+    must(mica_device_open("cuda", NULL, &device));
+    uint64_t tiles = runs_of("mc_matmul_tiles"), rows = runs_of("mc_matmul_row");
+    uint64_t few = runs_of("mc_matmul_short"), narrow = runs_of("mc_matmul_narrow");
+    for (mica_dtype dtype = MICA_F16; dtype <= MICA_F32; dtype++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+            must(mica_scope_open(device, &s));
+            check_floats(s, dtype, lengths[i], false);
+            if (dtype != MICA_BF16) check_floats(s, dtype, lengths[i], true); /* by planes */
+            mica_scope_close(&s);
+        }
+    assert_int_equal(mica_device_fallback_ops(device), 0);
+    assert_true(runs_of("mc_matmul_tiles") > tiles && runs_of("mc_matmul_row") > rows);
+    assert_true(runs_of("mc_matmul_short") > few && runs_of("mc_matmul_narrow") > narrow);
+    mica_device_close(&device);
+}
+
+/* ---- experts of many tokens, and of one ---- */
+
+/* Rows [n, 1, k] of x, the picks of each of `experts` matrices [N, k] of bf16. */
+static void check_experts(mica_scope *s, int experts, int n, int64_t k, const int32_t *picks) {
+    uint32_t seed = 23;
+    float *x = malloc((size_t)(n * k) * sizeof *x), *w = malloc((size_t)(experts * N * k) * 4);
+    float *y = malloc((size_t)n * N * sizeof *y);
+    for (int64_t i = 0; i < n * k; i++)
+        x[i] = next(&seed);
+    for (int64_t i = 0; i < experts * N * k; i++)
+        w[i] = (float)((int32_t)(next(&seed) * 128)) / 128; /* which bf16 has */
+    mica_array all =
+        mica_astype(s, mica_from_data(s, w, MICA_F32, (int64_t[]){experts, N, k}, 3), MICA_BF16);
+    must(mica_eval(s, all));
+    mica_array xs = mica_from_data(s, x, MICA_F32, (int64_t[]){n, 1, k}, 3);
+    mica_array rhs = mica_from_data(s, picks, MICA_I32, (int64_t[]){n}, 1);
+    must(
+        mica_read(mc_gather_rows(s, xs, all, MICA_NONE, rhs, false), y, (size_t)n * N * sizeof *y));
+    for (int64_t i = 0; i < n * N; i++) {
+        const float *row = x + i / N * k;
+        const float *column = w + ((picks[i / N] + experts) % experts * N + i % N) * k;
+        double sum = 0, size = 0;
+        for (int64_t j = 0; j < k; j++) {
+            sum += (double)row[j] * (double)column[j];
+            size += fabs((double)row[j] * (double)column[j]);
+        }
+        if (!(fabs((double)y[i] - sum) <= 1e-6 * size))
+            fail_msg("%d experts, row %lld: %.9g, not %.9g", experts, (long long)(i / N),
+                     (double)y[i], sum);
+    }
+    free(x);
+    free(w);
+    free(y);
+}
+
+/* Rows that picks share in any way have the bits of a list in which each pick has its own. */
+static void expect_shared(mica_scope *s, mica_array x, mica_array w, const int64_t *batch) {
+    enum { MOST = 96, M = 2 };
+    static float got[MOST * M * N], want[MOST * M * N];
+    int64_t n = batch[0] * batch[1] * batch[2], m = mica_array_dim(x, 3), k = mica_array_dim(x, 4);
+    int32_t picks[MOST];
+    for (int32_t i = 0; i < n; i++)
+        picks[i] = i % 5 % BATCH;
+    mica_array rhs = mica_from_data(s, picks, MICA_I32, batch, 3);
+    size_t bytes = (size_t)(n * m * N) * sizeof *got;
+    must(mica_read(mc_gather_rows(s, x, w, MICA_NONE, rhs, false), got, bytes));
+    mica_array all = mica_broadcast_to(s, x, (int64_t[]){batch[0], batch[1], batch[2], m, k}, 5);
+    all = mica_reshape(s, mica_contiguous(s, all), (int64_t[]){n, m, k}, 3);
+    must(mica_eval(s, all));
+    rhs = mica_reshape(s, rhs, &n, 1);
+    must(mica_read(mc_gather_rows(s, all, w, MICA_NONE, rhs, false), want, bytes));
+    assert_memory_equal(got, want, bytes);
+}
+
+static void check_shared(mica_scope *s, int64_t m) {
+    static const int64_t batch[] = {4, 3, 2}, many[] = {4, 12, 2};
+    static const int64_t shapes[][3] = {{4, 1, 2}, {4, 1, 1}, {1, 3, 2}, {1, 1, 1},
+                                        {4, 3, 1}, {1, 1, 2}, {4, 3, 2}};
+    const int64_t k = 40;
+    mica_array w = numbers(s, MICA_BF16, N, k, 8);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const int64_t *l = shapes[i];
+        int64_t size = l[0] * l[1] * l[2] * m, shape[] = {l[0], l[1], l[2], m, k};
+        mica_array x = mica_slice_axis(s, numbers(s, MICA_F32, size, k, 7), 0, 0, 1);
+        x = mica_reshape(s, x, shape, 5);
+        must(mica_eval(s, x));
+        expect_shared(s, x, w, batch);
+        if (l[1] == 1) expect_shared(s, x, w, many);
+        if (l[0] != 4 || l[2] != 2) continue;
+        /* batches that are not evenly apart, and rows that lie across */
+        int64_t turned[] = {l[2], l[1], l[0], m, k}, across[] = {l[0], l[1], l[2], k, m};
+        mica_array y = mica_swapaxes(s, mica_reshape(s, x, turned, 5), 0, 2);
+        expect_shared(s, y, w, batch);
+        y = mica_swapaxes(s, mica_reshape(s, x, across, 5), 3, 4);
+        expect_shared(s, y, w, batch);
+    }
+}
+
+static void test_experts(void **state) {
+    (void)state;
+    enum { MOST = 400 };
+    mica_device *device;
+    mica_scope *s;
+    int32_t picks[MOST];
+    setenv("MICA_CUDA_LIBRARY", MICA_EMULATED_DRIVER, 1);
+    must(mica_device_open("cuda", NULL, &device));
+    uint64_t grouped = runs_of("mc_group_rows");
+    for (int form = 0; form < 6; form++) {
+        static const struct {
+            int experts, n, each; /* each: rows of an expert, one behind the other */
+        } forms[] = {{100, 100, 1}, {3, 400, 399}, {1, 64, 64},
+                     {1024, 65, 1}, {1030, 65, 1}, {2, 257, 128}};
+        int experts = forms[form].experts, n = forms[form].n;
+        for (int i = 0; i < n; i++)
+            picks[i] = -1 - i / forms[form].each * 7 % experts;
+        must(mica_scope_open(device, &s));
+        check_experts(s, experts, n, 40, picks);
+        mica_scope_close(&s);
+    }
+    assert_int_equal(runs_of("mc_group_rows") - grouped, 5); /* of 1,030 there are too many */
+
+    must(mica_scope_open(device, &s));
+    check_shared(s, 1);
+    check_shared(s, 2);
+
+    /* Rows of no numbers, which picks share. */
+    float sums[2 * 3 * N];
+    mica_array none = mica_zeros(s, (int64_t[]){2, 1, 1, 0}, 4, MICA_F32);
+    mica_array few =
+        mica_from_data(s, (int32_t[]){0, 1, 1, 0, -1, 0}, MICA_I32, (int64_t[]){2, 3}, 2);
+    mica_array empty = mica_zeros(s, (int64_t[]){2, N, 0}, 3, MICA_BF16);
+    must(mica_read(mc_gather_rows(s, none, empty, MICA_NONE, few, false), sums, sizeof sums));
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+        assert_true(sums[i] == 0);
+    mica_scope_close(&s);
+
+    must(mica_scope_open(device, &s));
+    mica_array x = numbers(s, MICA_F32, 50, 40, 5), w = numbers(s, MICA_BF16, N, 40, 6);
+    x = mica_reshape(s, x, (int64_t[]){100, 1, 40}, 3);
+    for (int i = 0; i < 100; i++)
+        picks[i] = i == 77 ? 2 : i % 2;
+    float y[100 * N];
+    mica_array rhs = mica_from_data(s, picks, MICA_I32, (int64_t[]){100}, 1);
+    mica_array out = mc_gather_rows(s, x, w, MICA_NONE, rhs, false);
+    assert_int_equal(mica_read(out, y, sizeof y), MICA_EINVAL);
+    assert_non_null(strstr(mica_last_error(), "index 2"));
+    mica_scope_close(&s);
+    mica_device_close(&device);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights_of_all_forms),
-                                       cmocka_unit_test(test_tiles_of_prompts)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_weights_of_all_forms), cmocka_unit_test(test_tiles_of_prompts),
+        cmocka_unit_test(test_few_numbers), cmocka_unit_test(test_experts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,6 +120,28 @@ static void matmuls_of_one_x_run_together(void **state) {
     expect_runs(f, &y, 1, (uint32_t[]){3, 5, 0});
 }
 
+/* Views of the same numbers are one x; of others, or of another form, they are not. */
+static void views_of_the_same_numbers_are_one_x(void **state) {
+    fixture *f = *state;
+    mica_scope *s = f->s;
+    mica_array x = mica_arange(s, 0, 256, 1, MICA_F32), y[2];
+    x = mica_reshape(s, x, (int64_t[]){4, 64}, 2);
+    assert_int_equal(mica_eval(s, x), MICA_OK);
+    const int64_t one[] = {1, 64}, other[] = {1, 1, 64};
+    y[0] = matmul(f, mica_reshape(s, mica_slice_axis(s, x, 0, 1, 2), one, 2));
+    y[1] = matmul(f, mica_slice_axis(s, mica_slice_axis(s, x, 0, 0, 2), 0, 1, 2));
+    expect_runs(f, y, 2, (uint32_t[]){2, 0});
+    y[1] = matmul(f, mica_slice_axis(s, x, 0, 2, 3));
+    expect_runs(f, y, 2, (uint32_t[]){1, 1, 0});
+    y[1] = matmul(f, mica_reshape(s, mica_slice_axis(s, x, 0, 1, 2), other, 3));
+    expect_runs(f, y, 2, (uint32_t[]){1, 1, 0});
+    y[1] = matmul(f, mica_slice_axis(s, x, 0, 1, 3));
+    expect_runs(f, y, 2, (uint32_t[]){1, 1, 0});
+    mica_array bits = mica_view(s, x, MICA_I32); /* the same bytes, read as another dtype */
+    y[1] = matmul(f, mica_view(s, mica_slice_axis(s, bits, 0, 1, 2), MICA_F32));
+    expect_runs(f, y, 2, (uint32_t[]){2, 0});
+}
+
 /* But no matmul runs together with itself: a checkpoint has it again to save memory. */
 static void what_is_computed_again_stays_where_it_is(void **state) {
     const fixture *f = *state;
@@ -514,6 +536,7 @@ static void what_no_kernel_touches_has_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_DEVICE(matmuls_of_one_x_run_together),
+        WITH_DEVICE(views_of_the_same_numbers_are_one_x),
         WITH_DEVICE(what_is_computed_again_stays_where_it_is),
         WITH_DEVICE(the_last_matmul_of_two_xs_runs_with_the_others),
         WITH_DEVICE(dense_matmuls_run_together),
