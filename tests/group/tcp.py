@@ -89,7 +89,8 @@ def ranks():
 
 def left():
     """Nothing is waited for of a rank that has ended."""
-    for code, out, errors in run([TEST, "left"], 3) + run([TEST, "left", "group"], 2):
+    for code, out, errors in (run([TEST, "left"], 3) + run([TEST, "left", "group"], 2) +
+                              run([TEST, "left", "last"], 2)):
         assert code == 0, out + errors
 
 

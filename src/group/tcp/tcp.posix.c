@@ -65,6 +65,7 @@ typedef struct peer {
     char *to;      /* where its bytes go: */
     op *taker;     /* of this one, or */
     kept *filling; /* of the last that is kept */
+    bool deaf;     /* nothing can be sent there; what has come before its end may say why */
 } peer;
 
 typedef struct comm {
@@ -221,7 +222,7 @@ static void end_sending(peer *p) {
 }
 
 static void send_to(peer *p) {
-    while (p->fd >= 0 && p->out) {
+    while (p->fd >= 0 && p->out && !p->deaf) {
         const op *o = p->out;
         size_t head_bytes = sizeof o->head;
         bool in_head = p->sent < head_bytes;
@@ -230,10 +231,8 @@ static void send_to(peer *p) {
         size_t all = head_bytes + (has_bytes(&o->head) ? (size_t)o->head.bytes : 0);
         ssize_t n = send(p->fd, from, (in_head ? head_bytes : all) - p->sent, MSG_NOSIGNAL);
         if (n < 0 && is_later()) return;
-        if (n < 0) {
-            lose(p);
-            return;
-        }
+        p->deaf = n < 0;
+        if (p->deaf) return;
         p->sent += (size_t)n;
         if (p->sent == all) end_sending(p);
     }
@@ -262,6 +261,7 @@ static void answer(op *o, const head *ask) {
 /* What a message is for, when its head has come. false: it cannot be taken. */
 static bool begin_message(peer *p) {
     const head *h = &p->in;
+    if (h->kind < WHOLE || h->kind > DATA) return false;
     if (h->bytes < 0 || (h->kind == WHOLE && h->bytes > SMALL)) return false;
     op *o = take_for(p, h);
     if (!o) return !has_id((kind)h->kind) && keep(p, h);
@@ -296,7 +296,7 @@ static void receive_from(peer *p) {
         char *to = in_head ? (char *)&p->in + p->came : p->to + (p->came - sizeof p->in);
         size_t end = sizeof p->in + (in_head ? 0 : (size_t)p->in.bytes);
         ssize_t n = recv(p->fd, to, end - p->came, 0);
-        if (n < 0 && is_later()) return;
+        if (n < 0 && is_later() && !p->deaf) return;
         if (n > 0) p->came += (size_t)n;
         if (n <= 0 || (in_head && p->came == end && !begin_message(p))) {
             lose(p);
