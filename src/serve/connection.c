@@ -536,6 +536,7 @@ void mc_connection_notify(void *cls, struct MHD_Connection *connection, void **p
         const union MHD_ConnectionInfo *info =
             mc_mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         *peer = info ? mc_watch_add(&server->watch, (int)info->connect_fd) : NULL;
+        atomic_fetch_add(&server->taken, 1u);
     } else if (*peer) {
         mc_watch_remove(&server->watch, *peer);
         *peer = NULL;

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 /* RESULT_SECONDS: how long a server that drains keeps the results of batches for who made them. */
-enum { HEAD_BYTES = 48 << 10, OWN_FILES = 128, DRAIN_MS = 10, RESULT_SECONDS = 30 };
+enum { HEAD_BYTES = 48 << 10, OWN_FILES = 128, DRAIN_MS = 10, RESULT_SECONDS = 30, TAKE_MS = 1000 };
 
 /* With other ranks: how long answers that were begun may take, and then their failures. */
 enum { TEAM_MS = 400, LOST_MS = 400 };
@@ -91,7 +91,8 @@ static mica_status read_tls(const mica_server_options *options, tls *files) {
 
 static void add_connection(void *user, int fd, const struct sockaddr *address, unsigned bytes) {
     mica_server *server = user;
-    mc_mhd.add_connection(server->daemon, (MHD_socket)fd, address, (socklen_t)bytes);
+    if (mc_mhd.add_connection(server->daemon, (MHD_socket)fd, address, (socklen_t)bytes) == MHD_YES)
+        atomic_fetch_add(&server->given, 1u);
 }
 
 static mica_status start_front(mica_server *server) {
@@ -334,6 +335,15 @@ void mica_server_stop(mica_server *server) {
     errno = error;
 }
 
+/* What libmicrohttpd was given waits for its thread, which at its end (up to 0.9.75) looks at what
+ * is left without the lock that it was added with: nothing may be. One that it cannot serve it
+ * closes without a word, so the wait has a limit. */
+static void wait_for_library(mica_server *server) {
+    for (int ms = 0; ms < TAKE_MS && atomic_load(&server->taken) < atomic_load(&server->given);
+         ms++)
+        poll(NULL, 0, 1);
+}
+
 void mica_server_close(mica_server **handle) {
     if (!handle || !*handle) return;
     mica_server *server = *handle;
@@ -342,6 +352,7 @@ void mica_server_close(mica_server **handle) {
     atomic_store(&server->closing, true);
     mc_watch_cut_all(&server->watch); /* the library may not be stopped while one is suspended */
     mc_front_refuse(server->front);
+    wait_for_library(server);
     mc_mhd.stop_daemon(server->daemon);
     mc_front_close(&server->front);
     mc_loader_end(&server->models);

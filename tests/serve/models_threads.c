@@ -225,6 +225,21 @@ static void test_close(void **state) {
     }
 }
 
+/* A server is closed while clients come, which its library has not taken up yet. */
+static void test_close_at_once(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 100; i++) {
+        mica_server *server;
+        int fds[8];
+        assert_int_equal(mica_server_open(NULL, &server), MICA_OK);
+        for (size_t k = 0; k < 8; k++)
+            fds[k] = client_connect(server);
+        mica_server_close(&server);
+        for (size_t k = 0; k < 8; k++)
+            close(fds[k]);
+    }
+}
+
 /* Clients that go while they wait leave nothing behind. */
 static void test_gone(void **state) {
     (void)state;
@@ -345,11 +360,12 @@ static void test_load_duration(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_once),    cmocka_unit_test(test_busy),
-        cmocka_unit_test(test_waiting), cmocka_unit_test(test_left),
-        cmocka_unit_test(test_turns),   cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_close),   cmocka_unit_test(test_gone),
-        cmocka_unit_test(test_late),    cmocka_unit_test(test_load_duration),
+        cmocka_unit_test(test_once),          cmocka_unit_test(test_busy),
+        cmocka_unit_test(test_waiting),       cmocka_unit_test(test_left),
+        cmocka_unit_test(test_turns),         cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_close),         cmocka_unit_test(test_close_at_once),
+        cmocka_unit_test(test_gone),          cmocka_unit_test(test_late),
+        cmocka_unit_test(test_load_duration),
     };
     return cmocka_run_group_tests(tests, NULL, close_group);
 }

@@ -44,7 +44,8 @@ struct mica_server {
     atomic_int under_way;            /* requests whose head was accepted, and that are not done */
     atomic_int stops;                /* calls of mica_server_stop */
     atomic_bool draining, closing;
-    int stop_pipe[2]; /* a byte for each call of mica_server_stop */
+    atomic_uint given, taken; /* connections that the library got, that its thread has */
+    int stop_pipe[2];         /* a byte for each call of mica_server_stop */
 };
 
 #endif
