@@ -140,8 +140,8 @@ speed() {
 
 # clients NAME CLIENTS PROMPT ANSWER: that ask once, each
 clients() {
-  part "clients-$1-$2-$3" 90 env MICA_DEVICE=cuda "$build/bench/schedule" "$work/$1" "$2" "$3" "$4" \
-    0 1
+  part "clients-$1-$2-$3" 90 env MICA_DEVICE=cuda \
+    "$build/bench/schedule" "$work/$1" "$2" "$3" "$4" 0 1
   tail -n 1 "$out/clients-$1-$2-$3.log"
 }
 

@@ -4,7 +4,8 @@
 #   bench/cuda_pack.sh BUILD TO.tar.xz [SANITIZER.whl]     from the project's root
 #
 # BUILD is a build with kernels (MICA_CUDA=ON) and tests; for one kind of GPU it is a fifth as large
-# (MICA_CUDA_TARGETS). SANITIZER.whl is nvidia-cuda-sanitizer-api, of PyPI.
+# (MICA_CUDA_TARGETS). SANITIZER.whl is
+# nvidia-cuda-sanitizer-api 13.5 of PyPI: what 13.0 has there lacks a program that it starts.
 set -eu
 build=$1
 case $2 in /*) to=$2 ;; *) to=$PWD/$2 ;; esac
@@ -24,9 +25,12 @@ done | awk '/=>/ && !/lib(c|m|dl|pthread)\.so/ { print $3 }' | sort -u |
   xargs -I {} cp -L {} "$work/build/lib/"
 if [ "$wheel" ]; then
   python3 -m zipfile -e "$wheel" "$work/wheel"
-  mv "$work/wheel/nvidia/cu13" "$work/build/sanitizer"
-  rm -rf "$work/wheel"
-  chmod +x "$work/build/sanitizer/bin/"*
+  mkdir "$work/build/sanitizer"
+  mv "$work/wheel/nvidia/cu13/bin" "$work/wheel/nvidia/cu13/compute-sanitizer" \
+    "$work/build/sanitizer"
+  rm -rf "$work/wheel" "$work/build/sanitizer/compute-sanitizer/x86" \
+    "$work/build/sanitizer/compute-sanitizer/docs"
+  chmod -R +x "$work/build/sanitizer"
 fi
 mkdir "$work/bench" "$work/models"
 cp bench/cuda_machine.sh "$work/bench"
