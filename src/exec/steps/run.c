@@ -526,7 +526,7 @@ static mica_status spread_roots(mc_run *run, bool *fits) {
 
 static mica_status find_untouched(mc_run *run) {
     const mc_plan *p = run->plan;
-    bool fits;
+    bool fits = false;
     MC_TRY(spread_roots(run, &fits));
     if (!fits) return MICA_OK;
     for (uint32_t i = 0; i < p->n_steps; i += p->steps[i].span)
