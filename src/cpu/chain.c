@@ -185,6 +185,7 @@ static int count_fusible(const mc_chain *chain, int i) {
 void mc_chain_fuse(mc_chain *chain, mc_fusion *fusion) {
     int to = 0, n;
     fusion->n_steps = fusion->n_fused = fusion->n_tables = 0;
+    fusion->dry = false;
     for (int i = 0; i < chain->n; i += n, to++) {
         mc_stage stage = chain->stages[i];
         double worth = 0;
